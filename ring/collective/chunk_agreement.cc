@@ -23,22 +23,26 @@ std::byte* bytes_of(std::pmr::vector<std::uint64_t>& words) {
 
 }  // namespace
 
+SummaryMemory::SummaryMemory(const Agreement* agreement, std::size_t world, std::size_t chunks,
+                             std::size_t chunk_elements, std::pmr::memory_resource* memory)
+    : chunks_(chunks),
+      stride_bytes_(agreement == nullptr ? 0 : agreement->chunk_bytes(chunk_elements)),
+      tensor_words_(words_for(agreement == nullptr ? 0 : agreement->tensor_bytes()), memory),
+      chunk_words_(words_for(stride_bytes_ * world * chunks), memory),
+      tensor_summary_(bytes_of(tensor_words_)),
+      chunk_summaries_(bytes_of(chunk_words_)) {}
+
 ChunkAgreement::ChunkAgreement(const CollectiveContext& context, const ShardedTensor& tensor,
                                std::size_t chunk_elements)
     : context_(context),
       agreement_(context.codec->agreement()),
       tensor_(tensor),
       chunk_elements_(chunk_elements),
-      chunks_(chunk_count(tensor.shards, chunk_elements)),
       rank_(static_cast<std::size_t>(context.mesh->rank())),
       world_(tensor.shards.size()),
       rounds_(agreement_ == nullptr ? 0 : agreement_->rounds()),
-      stride_bytes_(agreement_ == nullptr ? 0 : agreement_->chunk_bytes(chunk_elements)),
-      tensor_memory_(words_for(agreement_ == nullptr ? 0 : agreement_->tensor_bytes()),
-                     context.memory),
-      chunk_memory_(words_for(stride_bytes_ * world_ * chunks_), context.memory),
-      tensor_summary_(bytes_of(tensor_memory_)),
-      chunk_summaries_(bytes_of(chunk_memory_)),
+      memory_(agreement_, world_, chunk_count(tensor.shards, chunk_elements), chunk_elements,
+              context.memory),
       sending_(context, /*first_slot=*/0, kSendsUnderWay, /*bytes=*/0),
       arriving_(context, stages() * world_, kChunksUnderWay) {}
 
@@ -53,25 +57,25 @@ FrameLabel ChunkAgreement::label(std::size_t stage, std::size_t chunk) const {
 
 Buffer ChunkAgreement::summary_of(std::size_t owner, std::size_t chunk, int round) const {
   const std::size_t count = range_of(owner, chunk).count;
-  std::byte* memory = chunk_summaries_ + (owner * chunks_ + chunk) * stride_bytes_;
-  return {memory + agreement_->round_offset(round, count), agreement_->round_bytes(round, count)};
+  return {memory_.chunk(owner, chunk) + agreement_->round_offset(round, count),
+          agreement_->round_bytes(round, count)};
 }
 
 Agreed ChunkAgreement::of(std::size_t owner, std::size_t chunk) const {
   if (agreement_ == nullptr) return {};
   Agreed agreed;
-  agreed.tensor = tensor_summary_;
+  agreed.tensor = memory_.tensor();
   if (rounds_ > 0) agreed.chunk = summary_of(owner, chunk, 0).data;
   return agreed;
 }
 
 Status ChunkAgreement::agree_on_tensor() {
-  if (tensor_summary_ == nullptr) return Status::ok();
+  if (memory_.tensor() == nullptr) return Status::ok();
   SummariseArgs args;
   args.values = tensor_.send;
   args.count = tensor_.shards.back().offset + tensor_.shards.back().count;
   args.residual = context_.residual;
-  args.summary = tensor_summary_;
+  args.summary = memory_.tensor();
   agreement_->summarise_tensor(args);
   return agreement_->tensor_is_shared() ? exchange_tensor_summaries() : Status::ok();
 }
@@ -81,7 +85,7 @@ Status ChunkAgreement::agree_on_tensor() {
 Status ChunkAgreement::exchange_tensor_summaries() {
   Mesh& mesh = *context_.mesh;
   const std::size_t bytes = agreement_->tensor_bytes();
-  const std::pmr::vector<std::uint64_t> own(tensor_memory_, context_.memory);
+  const std::pmr::vector<std::uint64_t> own(memory_.tensor_words(), context_.memory);
   const FrameLabel frame{context_.call, kTensorStep, 0};
   ReceiveWindow arriving(context_, world_, 1);
   for (std::size_t distance = 1; distance < world_; ++distance) {
@@ -94,7 +98,7 @@ Status ChunkAgreement::exchange_tensor_summaries() {
   for (std::size_t distance = 1; distance < world_; ++distance) {
     Request* const view = arriving.take(distance, 0);
     RINGPRESS_ASSIGN_OR_RETURN(const ConstBuffer other, mesh.wait(view));
-    agreement_->merge_tensor(other.data, tensor_summary_);
+    agreement_->merge_tensor(other.data, memory_.tensor());
     mesh.release(view);
   }
   return sending_.drain();

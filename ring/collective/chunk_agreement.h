@@ -12,6 +12,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory_resource>
 #include <vector>
 
 #include "ring/collective/pipeline.h"
@@ -22,6 +23,31 @@
 namespace ringpress::ring {
 
 struct ShardedTensor;
+
+/// Where the summaries of a call lie: that of the tensor, and those of every chunk of every shard.
+class SummaryMemory {
+ public:
+  /// For no agreement, null, it is empty.
+  SummaryMemory(const Agreement* agreement, std::size_t world, std::size_t chunks,
+                std::size_t chunk_elements, std::pmr::memory_resource* memory);
+
+  /// Null: there is none.
+  std::byte* tensor() const { return tensor_summary_; }
+  /// All rounds' of one chunk.
+  std::byte* chunk(std::size_t owner, std::size_t chunk) const {
+    return chunk_summaries_ + (owner * chunks_ + chunk) * stride_bytes_;
+  }
+  const std::pmr::vector<std::uint64_t>& tensor_words() const { return tensor_words_; }
+
+ private:
+  const std::size_t chunks_;        // Of one shard.
+  const std::size_t stride_bytes_;  // Of one chunk of one shard.
+  // Words, so that summaries are aligned.
+  std::pmr::vector<std::uint64_t> tensor_words_;
+  std::pmr::vector<std::uint64_t> chunk_words_;
+  std::byte* const tensor_summary_;
+  std::byte* const chunk_summaries_;
+};
 
 class ChunkAgreement {
  public:
@@ -57,16 +83,10 @@ class ChunkAgreement {
   const Agreement* const agreement_;  // Null: nothing to agree on, and all of the above is empty.
   const ShardedTensor& tensor_;
   const std::size_t chunk_elements_;
-  const std::size_t chunks_;
   const std::size_t rank_;
   const std::size_t world_;
   const int rounds_;
-  const std::size_t stride_bytes_;  // Of one chunk of one shard.
-  // Words, so that summaries are aligned.
-  std::pmr::vector<std::uint64_t> tensor_memory_;
-  std::pmr::vector<std::uint64_t> chunk_memory_;
-  std::byte* const tensor_summary_;   // Null: there is none.
-  std::byte* const chunk_summaries_;  // Of every chunk of every shard. Null: there are none.
+  const SummaryMemory memory_;
   SendWindow sending_;
   ReceiveWindow arriving_;  // By stage and peer.
 };

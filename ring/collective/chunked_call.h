@@ -147,15 +147,11 @@ class ChunkedCall {
   /// Room for any form of a whole chunk; where parts have codecs of their own, for those of one and
   /// of all ranks.
   std::size_t largest_chunk_bytes() const {
-    if (!context_.parts.empty()) return largest_mixed_chunk_bytes();
     std::size_t bytes = 0;
-    for (std::size_t summed = 1; summed <= world_; ++summed) {
+    for (std::size_t summed = 1; summed <= world_ && context_.parts.empty(); ++summed) {
       bytes = std::max(bytes, codec_.wire_bytes(chunk_elements_, form(summed)));
     }
-    return bytes;
-  }
-  std::size_t largest_mixed_chunk_bytes() const {
-    std::size_t bytes = 0;
+    if (context_.parts.empty()) return bytes;
     for (std::size_t owner = 0; owner < world_; ++owner) {
       for (std::size_t chunk = 0; chunk < chunks(); ++chunk) {
         const Range range = chunk_of_shard(owner, chunk);
