@@ -37,6 +37,17 @@ void add_difference(const Statistics& now, const Statistics& before, Statistics*
   total->last_reason = now.last_reason;
 }
 
+void log_totals(const Statistics& total, const Communicator& communicator) {
+  log(abi::LogLevel::kInfo, abi::kLogNet,
+      "CollNet of node %d of %d: %llu calls, %llu compressed (%llu of them unbiased), %llu bytes "
+      "became %llu",
+      communicator.rank(), communicator.size(), static_cast<unsigned long long>(total.calls),
+      static_cast<unsigned long long>(total.compressed_calls),
+      static_cast<unsigned long long>(total.unbiased_calls),
+      static_cast<unsigned long long>(total.raw_bytes),
+      static_cast<unsigned long long>(total.wire_bytes));
+}
+
 }  // namespace
 
 CollComm::CollComm(Communicators communicators, const Settings& settings)
@@ -84,22 +95,9 @@ CollComm::~CollComm() {
   if (!has_begun_) return;
   // The program may have no memory left for a copy of what is profiled.
   static_cast<void>(catch_all([this] {
-    log_totals();
+    log_totals(*statistics(ReportTime::kEnd), workers_[0]->communicator());
     return Status::ok();
   }));
-}
-
-void CollComm::log_totals() const {
-  const Statistics total = *statistics(ReportTime::kEnd);
-  const Communicator& communicator = workers_[0]->communicator();
-  log(abi::LogLevel::kInfo, abi::kLogNet,
-      "CollNet of node %d of %d: %llu calls, %llu compressed (%llu of them unbiased), %llu bytes "
-      "became %llu",
-      communicator.rank(), communicator.size(), static_cast<unsigned long long>(total.calls),
-      static_cast<unsigned long long>(total.compressed_calls),
-      static_cast<unsigned long long>(total.unbiased_calls),
-      static_cast<unsigned long long>(total.raw_bytes),
-      static_cast<unsigned long long>(total.wire_bytes));
 }
 
 bool CollComm::is_of_this_process() const {

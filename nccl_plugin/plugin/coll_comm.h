@@ -62,7 +62,6 @@ class CollComm : public Object {
   void tell_unknown() const;
   std::optional<Statistics> statistics(ReportTime time) const;
   void write_report(ReportTime time) const;
-  void log_totals() const;
 
   const pid_t process_;
   RegisteredMemory memory_{ObjectKind::kCollNetMemory};

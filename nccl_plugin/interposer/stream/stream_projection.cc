@@ -32,6 +32,11 @@ const Projection& sizes_of(const DeviceProjection& projection) {
   return *projection.codec().projection();
 }
 
+/// What each rank sends of so many bytes that are all-reduced.
+std::uint64_t share_sent(std::uint64_t bytes, std::size_t world) {
+  return bytes * 2 * (world - 1) / world;
+}
+
 class ProjectionCall final : public StreamCall {
  public:
   ProjectionCall(const StreamCallParts& parts, const ProjectionParts& projection)
@@ -54,7 +59,7 @@ class ProjectionCall final : public StreamCall {
   Status conclude(std::size_t step) override;
   std::uint64_t sent_bytes() const override;
   std::uint64_t raw_bytes() const override {
-    return share_sent(parts_.count * dtype_size(projection_.codec().dtype()));
+    return share_sent(parts_.count * dtype_size(projection_.codec().dtype()), parts_.world);
   }
 
  private:
@@ -85,10 +90,6 @@ class ProjectionCall final : public StreamCall {
   }
   Status begin_round(const Round& round);
   Status finish();
-  /// What each rank sends of so many bytes that are all-reduced.
-  std::uint64_t share_sent(std::uint64_t bytes) const {
-    return bytes * 2 * (parts_.world - 1) / parts_.world;
-  }
   ncclResult_t all_reduce(const void* own, void* sums, std::size_t count, ncclDataType_t dtype,
                           ncclRedOp_t op) const {
     return parts_.real->AllReduce(own, sums, count, dtype, op, parts_.comm,
@@ -197,10 +198,10 @@ Status ProjectionCall::conclude(std::size_t step) {
 }
 
 std::uint64_t ProjectionCall::sent_bytes() const {
-  std::uint64_t bytes = share_sent(kTags * sizeof(std::uint64_t));
+  std::uint64_t bytes = share_sent(kTags * sizeof(std::uint64_t), parts_.world);
   for (const Round& round : rounds_) {
-    bytes +=
-        round.sum != nullptr ? round.sum->sent_bytes() : share_sent(round.count * sizeof(float));
+    bytes += round.sum != nullptr ? round.sum->sent_bytes()
+                                  : share_sent(round.count * sizeof(float), parts_.world);
   }
   return bytes;
 }

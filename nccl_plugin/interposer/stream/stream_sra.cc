@@ -28,6 +28,23 @@ namespace {
 
 constexpr std::size_t kSlots = 2;
 
+/// Regions of a chunk's slot.
+struct SraRegions {
+  const Lane& lane;
+  const std::size_t world;
+
+  std::byte* outgoing(std::size_t chunk, std::size_t rank) const {
+    return lane.region(chunk, rank);
+  }
+  std::byte* incoming(std::size_t chunk, std::size_t rank) const {
+    return lane.region(chunk, world + rank);
+  }
+  std::byte* gathered(std::size_t chunk, std::size_t rank) const {
+    return lane.region(chunk, 2 * world + rank);
+  }
+  std::byte* result(std::size_t chunk) const { return lane.region(chunk, 3 * world); }
+};
+
 class SraCall final : public AgreeingStreamCall {
  public:
   explicit SraCall(const StreamCallParts& parts)
@@ -54,19 +71,6 @@ class SraCall final : public AgreeingStreamCall {
   /// The round in which chunk number `chunk` is scattered.
   std::size_t scatter_round(std::size_t chunk) const { return lead_ + chunk; }
 
-  std::byte* outgoing(std::size_t chunk, std::size_t rank) const {
-    return parts_.lane->region(chunk, rank);
-  }
-  std::byte* incoming(std::size_t chunk, std::size_t rank) const {
-    return parts_.lane->region(chunk, parts_.world + rank);
-  }
-  std::byte* gathered(std::size_t chunk, std::size_t rank) const {
-    return parts_.lane->region(chunk, 2 * parts_.world + rank);
-  }
-  std::byte* result(std::size_t chunk) const {
-    return parts_.lane->region(chunk, 3 * parts_.world);
-  }
-
   Status prepare_first(std::size_t round);
   Status prepare_second(std::size_t round);
   /// Stages 2 a or 2 a + 1 of the agreement.
@@ -82,10 +86,13 @@ class SraCall final : public AgreeingStreamCall {
   const std::size_t before_;  // Steps before the first round.
   const std::size_t lead_;    // Rounds in which a chunk is agreed on.
   const std::size_t rounds_;
-  CallVector<EncodeArgs> encodes_;
-  CallVector<DecodeArgs> decodes_;
-  CallVector<const std::byte*> wires_;
-  CallVector<std::size_t> wire_sizes_;
+  const SraRegions regions_{*parts_.lane, parts_.world};
+  struct {  // Of the codec, for one stage at a time.
+    CallVector<EncodeArgs> encodes;
+    CallVector<DecodeArgs> decodes;
+    CallVector<const std::byte*> wires;
+    CallVector<std::size_t> wire_sizes;
+  } arguments_;
 };
 
 bool SraCall::agrees(std::size_t round) const {
@@ -170,25 +177,26 @@ Status SraCall::conclude(std::size_t step) {
 }
 
 Status SraCall::encode(std::size_t chunk) {
-  encodes_.clear();
+  arguments_.encodes.clear();
   for (std::size_t peer = 0; peer < parts_.world; ++peer) {
     if (peer == parts_.rank || chunk_of_shard(peer, chunk).count == 0) continue;
-    encodes_.push_back(encode_arguments(peer, chunk, 1, outgoing(chunk, peer)));
+    arguments_.encodes.push_back(encode_arguments(peer, chunk, 1, regions_.outgoing(chunk, peer)));
   }
   const Lane& lane = *parts_.lane;
-  return encodes_.empty() ? Status::ok()
-                          : parts_.codec->encode(lane.stream(), encodes_, lane.scratch());
+  return arguments_.encodes.empty()
+             ? Status::ok()
+             : parts_.codec->encode(lane.stream(), arguments_.encodes, lane.scratch());
 }
 
 /// Of what the others sent and own values, in rank order.
 DecodeAddEncodeArgs SraCall::reduction(const Range& own, std::size_t chunk) const {
   DecodeAddEncodeArgs args = hop_arguments(parts_.rank, chunk, parts_.world);
-  args.wires = wires_;
-  args.wire_sizes = wire_sizes_;
+  args.wires = arguments_.wires;
+  args.wire_sizes = arguments_.wire_sizes;
   args.own_position = parts_.rank;
   args.divisor = divisor();
   args.residual = scatters_only_ ? nullptr : residual(own);
-  args.wire = scatters_only_ ? nullptr : result(chunk);
+  args.wire = scatters_only_ ? nullptr : regions_.result(chunk);
   args.decoded = receive_at(own.offset);
   return args;
 }
@@ -199,12 +207,12 @@ Status SraCall::reduce(std::size_t chunk) {
   RINGPRESS_RETURN_IF_ERROR(parts_.device->wait(lane.stream(), scattered));
   const Range own = chunk_of_shard(parts_.rank, chunk);
   if (own.count == 0) return Status::ok();
-  wires_.clear();
-  wire_sizes_.clear();
+  arguments_.wires.clear();
+  arguments_.wire_sizes.clear();
   for (std::size_t peer = 0; peer < parts_.world; ++peer) {
     if (peer == parts_.rank) continue;
-    wires_.push_back(incoming(chunk, peer));
-    wire_sizes_.push_back(wire_bytes(own, 1));
+    arguments_.wires.push_back(regions_.incoming(chunk, peer));
+    arguments_.wire_sizes.push_back(wire_bytes(own, 1));
   }
   return parts_.codec->decode_add_encode(lane.stream(), reduction(own, chunk), lane.scratch());
 }
@@ -214,28 +222,31 @@ Status SraCall::decode(std::size_t chunk) {
   const Event gathered_all =
       lane.events().gathered[(scatter_round(chunk) + 1) % kExchangesUnderWay];
   RINGPRESS_RETURN_IF_ERROR(parts_.device->wait(lane.stream(), gathered_all));
-  decodes_.clear();
+  arguments_.decodes.clear();
   for (std::size_t peer = 0; peer < parts_.world; ++peer) {
     if (peer == parts_.rank || chunk_of_shard(peer, chunk).count == 0) continue;
-    decodes_.push_back(decode_arguments(peer, chunk, gathered(chunk, peer)));
+    arguments_.decodes.push_back(decode_arguments(peer, chunk, regions_.gathered(chunk, peer)));
   }
-  return decodes_.empty() ? Status::ok() : parts_.codec->decode(lane.stream(), decodes_);
+  return arguments_.decodes.empty() ? Status::ok()
+                                    : parts_.codec->decode(lane.stream(), arguments_.decodes);
 }
 
 ncclResult_t SraCall::scatter(std::size_t chunk) {
   const Range own = chunk_of_shard(parts_.rank, chunk);
   return exchange_with_all(
-      [&](std::size_t to) { return frame(outgoing(chunk, to), chunk_of_shard(to, chunk), 1); },
-      [&](std::size_t from) { return frame(incoming(chunk, from), own, 1); });
+      [&](std::size_t to) {
+        return frame(regions_.outgoing(chunk, to), chunk_of_shard(to, chunk), 1);
+      },
+      [&](std::size_t from) { return frame(regions_.incoming(chunk, from), own, 1); });
 }
 
 ncclResult_t SraCall::gather(std::size_t chunk) {
   const Range own = chunk_of_shard(parts_.rank, chunk);
-  return exchange_with_all([&](std::size_t) { return frame(result(chunk), own, parts_.world); },
-                           [&](std::size_t from) {
-                             return frame(gathered(chunk, from), chunk_of_shard(from, chunk),
-                                          parts_.world);
-                           });
+  return exchange_with_all(
+      [&](std::size_t) { return frame(regions_.result(chunk), own, parts_.world); },
+      [&](std::size_t from) {
+        return frame(regions_.gathered(chunk, from), chunk_of_shard(from, chunk), parts_.world);
+      });
 }
 
 }  // namespace
