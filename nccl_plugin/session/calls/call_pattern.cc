@@ -3,23 +3,11 @@
 #include <algorithm>
 #include <utility>
 
-#include "ringpress/internal/hash.h"
-
 namespace ringpress::nccl_plugin {
 namespace {
 
 // Beside a stray, a sequence is so many times as large.
 constexpr std::size_t kStrayShare = 8;
-// Calls that are kept: two of the longest periods.
-constexpr std::size_t kHistory = 2 * CallPattern::kLongestPeriod;
-
-std::uint64_t hash_of(const TensorCall& call) {
-  const std::uint64_t what = static_cast<std::uint64_t>(call.kind) << 16 |
-                             static_cast<std::uint64_t>(call.dtype) << 8 |
-                             static_cast<std::uint64_t>(call.op);
-  const auto address = static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(call.address));
-  return combine_hash(combine_hash(combine_hash(what, call.count), address), call.layout);
-}
 
 std::size_t bytes_of(const TensorCall& call) {
   return call.count * dtype_size(call.dtype);
@@ -53,22 +41,82 @@ bool have_memory_in_common(const TensorCall& a, const TensorCall& b) {
 constexpr std::size_t kSavedPlaceBytes = 16;
 constexpr std::size_t kSavedCycleBytes = 25;
 
-void save_calls(const std::vector<TensorCall>& calls, StateWriter& to) {
-  to.put<std::uint64_t>(calls.size());
-  for (const TensorCall& call : calls) save_call(call, to);
+/// (A larger call may as well be one more tensor, or the beginning of another sequence.)
+bool is_stray(const TensorCall& call, const CallCycle& cycle) {
+  if (!cycle.has_own_buffers || call.address == nullptr) return false;
+  std::size_t bytes = 0;
+  for (const TensorCall& own : cycle.calls) {
+    if (have_memory_in_common(own, call)) return false;
+    bytes += bytes_of(own);
+  }
+  return kStrayShare * bytes_of(call) <= bytes;
 }
 
-std::vector<TensorCall> load_calls(StateReader& from, std::size_t most) {
-  std::vector<TensorCall> calls(from.get_count(kSavedCallBytes, most));
-  for (TensorCall& call : calls) call = load_call(from);
-  return calls;
+CycleMatch update_matches(CallCycle* cycle, std::uint64_t hash) {
+  std::vector<std::size_t>& matches = cycle->matches;
+  const std::size_t last = matches.back();
+  for (std::size_t p = matches.size() - 1; p > 0; --p) {
+    matches[p] = cycle->hashes[p] == hash ? matches[p - 1] + 1 : 0;
+  }
+  matches[0] = cycle->hashes[0] == hash ? last + 1 : 0;
+  const auto best = std::max_element(matches.begin(), matches.end());
+  return {*best, static_cast<std::size_t>(best - matches.begin())};
 }
 
-std::vector<std::uint64_t> hashes_of(const std::vector<TensorCall>& calls) {
-  std::vector<std::uint64_t> hashes;
-  hashes.reserve(calls.size());
-  for (const TensorCall& call : calls) hashes.push_back(hash_of(call));
-  return hashes;
+/// If the sequence `whole` is `part`, more than once, but for strays: its tensors are that one's.
+bool name_tensors(const CallCycle& part, CallCycle* whole) {
+  std::vector<std::size_t> own;  // Positions.
+  for (std::size_t i = 0; i < whole->calls.size(); ++i) {
+    if (!is_stray(whole->calls[i], part)) own.push_back(i);
+  }
+  const std::size_t period = part.calls.size();
+  if (own.size() < 2 * period || own.size() % period != 0) return false;
+  if (2 * own.size() <= whole->calls.size()) return false;
+  for (std::size_t first = 0; first < period; ++first) {
+    std::size_t i = 0;
+    while (i < own.size() && whole->calls[own[i]] == part.calls[(first + i) % period]) ++i;
+    if (i < own.size()) continue;
+    for (i = 0; i < own.size(); ++i) {
+      whole->tensors[own[i]] = part.tensors[(first + i) % period];
+    }
+    return true;
+  }
+  return false;
+}
+
+/// Whether the sequence of this number has come again and again in this one.
+bool has_part(const CallCycle& whole, std::uint64_t id) {
+  return std::any_of(whole.tensors.begin(), whole.tensors.end(),
+                     [id](const TensorPlace& tensor) { return tensor.cycle == id; });
+}
+
+void save_cycle(const CallCycle& cycle, StateWriter& to) {
+  to.put(cycle.id);
+  save_calls(cycle.calls, to);
+  for (const TensorPlace& tensor : cycle.tensors) {
+    to.put(tensor.cycle);
+    to.put<std::uint64_t>(tensor.position);
+  }
+  to.put_list(cycle.matches);
+  to.put(cycle.is_proven);
+}
+
+CallCycle load_cycle(StateReader& from) {
+  CallCycle cycle;
+  cycle.id = from.get<std::uint64_t>();
+  cycle.calls = load_calls(from, CallPattern::kLongestPeriod);
+  from.require(!cycle.calls.empty() && cycle.calls.size() <= from.left() / kSavedPlaceBytes);
+  if (!from.is_ok()) return cycle;
+  for (std::size_t i = 0; i < cycle.calls.size(); ++i) {
+    const auto id = from.get<std::uint64_t>();
+    cycle.tensors.push_back({id, static_cast<std::size_t>(from.get<std::uint64_t>())});
+  }
+  cycle.matches = from.get_list<std::size_t>(CallPattern::kLongestPeriod);
+  from.require(cycle.matches.empty() || cycle.matches.size() == cycle.calls.size());
+  cycle.is_proven = from.get<bool>();
+  cycle.hashes = hashes_of(cycle.calls);
+  cycle.has_own_buffers = have_own_buffers(cycle.calls);
+  return cycle;
 }
 
 }  // namespace
@@ -87,7 +135,7 @@ bool CallPattern::has_landmark() const {
 std::optional<std::size_t> CallPattern::observe(const TensorCall& call) {
   forgotten_.clear();
   if (is_locked_ || is_interrupted_) {
-    const Cycle& cycle = known_.front();
+    const CallCycle& cycle = known_.front();
     if (call == cycle.calls[cursor_] && (is_locked_ || is_certain())) return go_on();
     if (is_locked_) leave();
     is_interrupted_ = ++strays_ < run_ && is_stray(call, cycle);
@@ -100,8 +148,8 @@ std::optional<std::size_t> CallPattern::observe(const TensorCall& call) {
 
 /// Whether the interrupted sequence's next call is no other tensor's.
 bool CallPattern::is_certain() const {
-  const Cycle& cycle = known_.front();
-  for (const Cycle& known : known_) {
+  const CallCycle& cycle = known_.front();
+  for (const CallCycle& known : known_) {
     for (std::size_t i = 0; i < known.calls.size(); ++i) {
       const bool is_another =
           known.hashes[i] == cycle.hashes[cursor_] && !(known.tensors[i] == cycle.tensors[cursor_]);
@@ -123,20 +171,9 @@ std::optional<std::size_t> CallPattern::go_on() {
   return position;
 }
 
-/// (A larger call may as well be one more tensor, or the beginning of another sequence.)
-bool CallPattern::is_stray(const TensorCall& call, const Cycle& cycle) {
-  if (!cycle.has_own_buffers || call.address == nullptr) return false;
-  std::size_t bytes = 0;
-  for (const TensorCall& own : cycle.calls) {
-    if (have_memory_in_common(own, call)) return false;
-    bytes += bytes_of(own);
-  }
-  return kStrayShare * bytes_of(call) <= bytes;
-}
-
 /// What was refuted before has been explained by now.
 void CallPattern::note_proof() {
-  Cycle& cycle = known_.front();
+  CallCycle& cycle = known_.front();
   if (cycle.is_proven) return;
   if (run_ < kProofPeriods * cycle.calls.size() || run_ < kProofCalls) return;
   cycle.is_proven = true;
@@ -149,13 +186,12 @@ void CallPattern::leave() {
   ++breaks_;
   recall_run();
   is_locked_ = false;
-  counts_anew_ = true;
   strays_ = 0;
-  const Cycle& cycle = known_.front();
+  const CallCycle& cycle = known_.front();
   if (cycle.is_proven && cycle.has_own_buffers && run_ >= 2 * cycle.calls.size()) {
     since_own_run_ = 0;
   }
-  for (Cycle& known : known_) known.matches.assign(known.calls.size(), 0);
+  for (CallCycle& known : known_) known.matches.assign(known.calls.size(), 0);
 }
 
 /// It will not go on where it was left.
@@ -170,7 +206,7 @@ void CallPattern::forget(std::size_t index) {
   const std::uint64_t id = known_[index].id;
   forgotten_.push_back(id);
   known_.erase(known_.begin() + static_cast<std::ptrdiff_t>(index));
-  for (Cycle& known : known_) {
+  for (CallCycle& known : known_) {
     for (std::size_t i = 0; i < known.tensors.size(); ++i) {
       if (known.tensors[i].cycle == id) known.tensors[i] = {known.id, i};
     }
@@ -185,95 +221,25 @@ void CallPattern::forget_oldest() {
 
 /// Adds the calls that have fitted the sequence to the history.
 void CallPattern::recall_run() {
-  const Cycle& cycle = known_.front();
+  const CallCycle& cycle = known_.front();
   const std::size_t period = cycle.calls.size();
   since_own_run_ += since_;
-  const std::size_t count = std::min(since_, kHistory);
-  std::size_t at = (cursor_ + period - count % period) % period;
-  for (std::size_t i = 0; i < count; ++i) {
-    history_.push_back(cycle.calls[at]);
-    hashes_.push_back(cycle.hashes[at]);
-    at = at + 1 == period ? 0 : at + 1;
-  }
+  const std::size_t count = std::min(since_, CallHistory::kKept);
+  history_.append(cycle.calls, cycle.hashes, (cursor_ + period - count % period) % period, count);
   since_ = 0;
-  trim_history();
-}
-
-void CallPattern::trim_history() {
-  if (history_.size() <= 2 * kHistory) return;
-  history_.erase(history_.begin(), history_.end() - static_cast<std::ptrdiff_t>(kHistory));
-  hashes_.erase(hashes_.begin(), hashes_.end() - static_cast<std::ptrdiff_t>(kHistory));
 }
 
 void CallPattern::note(const TensorCall& call) {
-  history_.push_back(call);
-  hashes_.push_back(hash_of(call));
-  trim_history();
+  history_.note(call, refuted_run());
   ++since_own_run_;
-  if (std::exchange(counts_anew_, false)) {
-    count_repeats_anew();
-  } else {
-    update_repeats();
-  }
   matches_.clear();
-  for (Cycle& known : known_) matches_.push_back(update_matches(&known, hashes_.back()));
+  for (CallCycle& known : known_) matches_.push_back(update_matches(&known, history_.last_hash()));
 }
 
 /// A run must be longer than this before it is believed.
 std::size_t CallPattern::refuted_run() const {
   const bool is_in_doubt = is_interrupted_ && !known_.front().is_proven;
   return is_in_doubt ? std::max(evidence_, run_) : evidence_;
-}
-
-void CallPattern::update_repeats() {
-  const std::size_t size = hashes_.size();
-  repeats_.resize(std::min(kLongestPeriod, size - 1), 0);
-  const std::uint64_t newest = hashes_.back();
-  const std::uint64_t* const before = hashes_.data() + size - 1;
-  std::size_t most = 0;
-  for (std::size_t p = 1; p <= repeats_.size(); ++p) {
-    std::size_t& repeats = repeats_[p - 1];
-    repeats = newest == *(before - p) ? repeats + 1 : 0;
-    most = std::max(most, repeats);
-  }
-  most_repeats_ = most;
-}
-
-/// As far as that can be of any consequence.
-void CallPattern::count_repeats_anew() {
-  const std::size_t size = hashes_.size();
-  repeats_.assign(std::min(kLongestPeriod, size - 1), 0);
-  most_repeats_ = 0;
-  for (std::size_t p = 1; p <= repeats_.size(); ++p) {
-    const std::size_t most = std::min(std::max(p, refuted_run()), size - p);
-    std::size_t& repeats = repeats_[p - 1];
-    while (repeats < most && hashes_[size - 1 - repeats] == hashes_[size - 1 - repeats - p]) {
-      ++repeats;
-    }
-    most_repeats_ = std::max(most_repeats_, repeats);
-  }
-}
-
-CallPattern::Match CallPattern::update_matches(Cycle* cycle, std::uint64_t hash) const {
-  std::vector<std::size_t>& matches = cycle->matches;
-  const std::size_t last = matches.back();
-  for (std::size_t p = matches.size() - 1; p > 0; --p) {
-    matches[p] = cycle->hashes[p] == hash ? matches[p - 1] + 1 : 0;
-  }
-  matches[0] = cycle->hashes[0] == hash ? last + 1 : 0;
-  const auto best = std::max_element(matches.begin(), matches.end());
-  return {*best, static_cast<std::size_t>(best - matches.begin())};
-}
-
-/// True if the last calls are those of the sequence up to `position`, a whole period of them.
-bool CallPattern::ends_at(const Cycle& cycle, std::size_t position) const {
-  const std::size_t period = cycle.calls.size();
-  if (history_.size() < period) return false;
-  const TensorCall* call = history_.data() + history_.size();
-  for (std::size_t i = 0; i < period; ++i) {
-    if (!(*--call == cycle.calls[(position + period - i) % period])) return false;
-  }
-  return true;
 }
 
 /// Of the proven sequences the one that has come whole since the surprise, and that explains more
@@ -297,7 +263,7 @@ std::optional<std::size_t> CallPattern::best_explained() const {
 
 bool CallPattern::find_known() {
   const std::optional<std::size_t> found = best_explained();
-  if (!found || !ends_at(known_[*found], matches_[*found].position)) return false;
+  if (!found || !history_.ends_at(known_[*found].calls, matches_[*found].position)) return false;
   believe(*found, matches_[*found].position, matches_[*found].calls);
   return true;
 }
@@ -305,12 +271,12 @@ bool CallPattern::find_known() {
 /// A period P is suggested when the last calls, at least 2 P of them, repeat with it: more than
 /// what refuted such a run before, and more than are explained by what is proven. 0: none.
 std::size_t CallPattern::suggested_period() const {
-  if (most_repeats_ == 0) return 0;
+  if (history_.most_repeats() == 0) return 0;
   std::size_t explained = refuted_run();
-  for (const Match& match : matches_) explained = std::max(explained, match.calls);
-  const std::size_t longest = std::min(repeats_.size(), since_own_run_);
+  for (const CycleMatch& match : matches_) explained = std::max(explained, match.calls);
+  const std::size_t longest = std::min(history_.longest_period(), since_own_run_);
   for (std::size_t p = 1; p <= longest; ++p) {
-    if (repeats_[p - 1] >= p && repeats_[p - 1] + p > explained) return p;
+    if (history_.repeats(p) >= p && history_.repeats(p) + p > explained) return p;
   }
   return 0;
 }
@@ -318,14 +284,16 @@ std::size_t CallPattern::suggested_period() const {
 bool CallPattern::find_new() {
   const std::size_t period = suggested_period();
   if (period == 0) return false;
-  const auto end = history_.end();
-  const auto length = static_cast<std::ptrdiff_t>(period);
-  if (!std::equal(end - length, end, end - 2 * length)) return false;  // Only their hashes are.
-  const std::size_t run = repeats_[period - 1] + period;
+  const std::span<const TensorCall> twice = history_.last(2 * period);
+  if (!std::equal(twice.begin() + static_cast<std::ptrdiff_t>(period), twice.end(),
+                  twice.begin())) {
+    return false;  // Only their hashes are.
+  }
+  const std::size_t run = history_.repeats(period) + period;
   for (std::size_t i = 0; i < known_.size(); ++i) {
     if (known_[i].calls.size() != period) continue;
     for (std::size_t position = 0; position < period; ++position) {
-      if (!ends_at(known_[i], position)) continue;
+      if (!history_.ends_at(known_[i].calls, position)) continue;
       believe(i, position, run);
       return true;
     }
@@ -337,7 +305,7 @@ bool CallPattern::find_new() {
 /// The sequence known_[index], whose call at `position` was the last.
 void CallPattern::believe(std::size_t index, std::size_t position, std::size_t run) {
   if (std::exchange(is_interrupted_, false) && !known_.front().is_proven) {
-    if (is_part_of(known_[index])) {
+    if (has_part(known_[index], known_.front().id)) {
       known_.front().is_proven = true;
     } else {
       forget(0);
@@ -355,47 +323,19 @@ void CallPattern::believe(std::size_t index, std::size_t position, std::size_t r
   forget_oldest();
 }
 
-/// If the sequence `whole` is `part`, more than once, but for strays: its tensors are that one's.
-bool CallPattern::name_tensors(const Cycle& part, Cycle* whole) {
-  std::vector<std::size_t> own;  // Positions.
-  for (std::size_t i = 0; i < whole->calls.size(); ++i) {
-    if (!is_stray(whole->calls[i], part)) own.push_back(i);
-  }
-  const std::size_t period = part.calls.size();
-  if (own.size() < 2 * period || own.size() % period != 0) return false;
-  if (2 * own.size() <= whole->calls.size()) return false;
-  for (std::size_t first = 0; first < period; ++first) {
-    std::size_t i = 0;
-    while (i < own.size() && whole->calls[own[i]] == part.calls[(first + i) % period]) ++i;
-    if (i < own.size()) continue;
-    for (i = 0; i < own.size(); ++i) {
-      whole->tensors[own[i]] = part.tensors[(first + i) % period];
-    }
-    return true;
-  }
-  return false;
-}
-
-/// Whether the interrupted sequence has come again and again in this one.
-bool CallPattern::is_part_of(const Cycle& whole) const {
-  const std::uint64_t id = known_.front().id;
-  return std::any_of(whole.tensors.begin(), whole.tensors.end(),
-                     [id](const TensorPlace& tensor) { return tensor.cycle == id; });
-}
-
 void CallPattern::believe_new(std::size_t period) {
-  const auto length = static_cast<std::ptrdiff_t>(period);
-  Cycle made;
+  const std::span<const TensorCall> last = history_.last(period);
+  CallCycle made;
   made.id = ++last_id_;
-  made.calls.assign(history_.end() - length, history_.end());
-  made.hashes.assign(hashes_.end() - length, hashes_.end());
+  made.calls.assign(last.begin(), last.end());
+  made.hashes = hashes_of(made.calls);
   made.has_own_buffers = have_own_buffers(made.calls);
   for (std::size_t i = 0; i < period; ++i) made.tensors.push_back({made.id, i});
-  for (const Cycle& part : known_) {
+  for (const CallCycle& part : known_) {
     if (name_tensors(part, &made)) break;
   }
   known_.push_back(std::move(made));
-  believe(known_.size() - 1, period - 1, repeats_[period - 1] + period);
+  believe(known_.size() - 1, period - 1, history_.repeats(period) + period);
 }
 
 const TensorCall* CallPattern::expected() const {
@@ -403,13 +343,13 @@ const TensorCall* CallPattern::expected() const {
 }
 
 const TensorCall* CallPattern::last() const {
-  if (!is_locked_) return history_.empty() ? nullptr : &history_.back();
+  if (!is_locked_) return history_.calls().empty() ? nullptr : &history_.calls().back();
   return &known_.front().calls[(cursor_ == 0 ? period() : cursor_) - 1];
 }
 
 std::vector<std::span<const TensorCall>> CallPattern::seen() const {
-  std::vector<std::span<const TensorCall>> seen{history_};
-  for (const Cycle& cycle : known_) seen.emplace_back(cycle.calls);
+  std::vector<std::span<const TensorCall>> seen{history_.calls()};
+  for (const CallCycle& cycle : known_) seen.emplace_back(cycle.calls);
   return seen;
 }
 
@@ -420,38 +360,9 @@ void CallPattern::forget_until(std::uint64_t id) {
   }
 }
 
-void CallPattern::save_cycle(const Cycle& cycle, StateWriter& to) {
-  to.put(cycle.id);
-  save_calls(cycle.calls, to);
-  for (const TensorPlace& tensor : cycle.tensors) {
-    to.put(tensor.cycle);
-    to.put<std::uint64_t>(tensor.position);
-  }
-  to.put_list(cycle.matches);
-  to.put(cycle.is_proven);
-}
-
-CallPattern::Cycle CallPattern::load_cycle(StateReader& from) {
-  Cycle cycle;
-  cycle.id = from.get<std::uint64_t>();
-  cycle.calls = load_calls(from, kLongestPeriod);
-  from.require(!cycle.calls.empty() && cycle.calls.size() <= from.left() / kSavedPlaceBytes);
-  if (!from.is_ok()) return cycle;
-  for (std::size_t i = 0; i < cycle.calls.size(); ++i) {
-    const auto id = from.get<std::uint64_t>();
-    cycle.tensors.push_back({id, static_cast<std::size_t>(from.get<std::uint64_t>())});
-  }
-  cycle.matches = from.get_list<std::size_t>(kLongestPeriod);
-  from.require(cycle.matches.empty() || cycle.matches.size() == cycle.calls.size());
-  cycle.is_proven = from.get<bool>();
-  cycle.hashes = hashes_of(cycle.calls);
-  cycle.has_own_buffers = have_own_buffers(cycle.calls);
-  return cycle;
-}
-
 void CallPattern::save(StateWriter& to) const {
   to.put<std::uint64_t>(known_.size());
-  for (const Cycle& cycle : known_) save_cycle(cycle, to);
+  for (const CallCycle& cycle : known_) save_cycle(cycle, to);
   to.put(is_locked_);
   to.put(is_interrupted_);
   for (const std::size_t number : {strays_, cursor_, run_, since_, evidence_, since_own_run_}) {
@@ -459,9 +370,7 @@ void CallPattern::save(StateWriter& to) const {
   }
   to.put(last_id_);
   to.put(breaks_);
-  save_calls(history_, to);
-  to.put_list(repeats_);
-  to.put(counts_anew_);
+  history_.save(to);
 }
 
 void CallPattern::load(StateReader& from) {
@@ -476,33 +385,24 @@ void CallPattern::load(StateReader& from) {
   }
   last_id_ = from.get<std::uint64_t>();
   breaks_ = from.get<std::uint64_t>();
-  history_ = load_calls(from, 2 * kHistory);
-  hashes_ = hashes_of(history_);
-  repeats_ = from.get_list<std::size_t>(kLongestPeriod);
-  most_repeats_ = repeats_.empty() ? 0 : *std::max_element(repeats_.begin(), repeats_.end());
-  counts_anew_ = from.get<bool>();
+  history_.load(from);
   from.require(from.is_ok() && is_sound());
   if (!from.is_ok()) *this = CallPattern();
 }
 
 /// As far as what is looked up by these numbers has to be there.
 bool CallPattern::is_sound() const {
-  const auto is_own = [](const Cycle& cycle) {
+  const auto is_own = [](const CallCycle& cycle) {
     const auto own = [&cycle](const TensorPlace& tensor) { return tensor.cycle == cycle.id; };
     return std::any_of(cycle.tensors.begin(), cycle.tensors.end(), own);
   };
-  const auto has_matches = [](const Cycle& cycle) { return !cycle.matches.empty(); };
+  const auto has_matches = [](const CallCycle& cycle) { return !cycle.matches.empty(); };
   if (!std::all_of(known_.begin(), known_.end(), is_own)) return false;
   if (!is_locked_ && !std::all_of(known_.begin(), known_.end(), has_matches)) return false;
   if (is_locked_ && is_interrupted_) return false;
   if ((is_locked_ || is_interrupted_) &&
       (known_.empty() || cursor_ >= known_.front().calls.size())) {
     return false;
-  }
-  for (std::size_t p = 1; p <= repeats_.size(); ++p) {
-    const bool is_there = 2 * p <= history_.size() ||
-                          (p <= history_.size() && repeats_[p - 1] <= history_.size() - p);
-    if (!is_there) return false;
   }
   return true;
 }

@@ -34,6 +34,7 @@
 #include <span>
 #include <vector>
 
+#include "nccl_plugin/session/calls/call_history.h"
 #include "nccl_plugin/session/calls/tensor_call.h"
 #include "nccl_plugin/session/state/state_bytes.h"
 
@@ -47,11 +48,28 @@ struct TensorPlace {
   bool operator==(const TensorPlace&) const = default;
 };
 
+/// A sequence that was found.
+struct CallCycle {
+  std::uint64_t id = 0;
+  std::vector<TensorCall> calls;
+  std::vector<std::uint64_t> hashes;  // Of the calls.
+  std::vector<TensorPlace> tensors;   // Of the calls.
+  // [p]: how many calls since the last surprise are those of the sequence up to its call p.
+  std::vector<std::size_t> matches;
+  bool has_own_buffers = false;
+  bool is_proven = false;
+};
+/// How many of the last calls are those of a cycle up to a position of it.
+struct CycleMatch {
+  std::size_t calls = 0;
+  std::size_t position = 0;  // Of the last of them.
+};
+
 /// Finds the shortest sequence that the calls repeat.
 class CallPattern {
  public:
   // Longest sequence looked for: a step of more calls than this is not found.
-  static constexpr std::size_t kLongestPeriod = 4096;
+  static constexpr std::size_t kLongestPeriod = CallHistory::kLongestPeriod;
   // So often, and with so many calls, has a sequence come that is proven.
   static constexpr std::size_t kProofPeriods = 3;
   static constexpr std::size_t kProofCalls = 8;
@@ -80,7 +98,7 @@ class CallPattern {
   /// True if the sequence holds at least two different calls, so that its beginning is certain.
   bool has_landmark() const;
   /// While there is no sequence: so many of the last calls have come in this order before.
-  std::size_t repeating() const { return is_locked_ ? 0 : most_repeats_; }
+  std::size_t repeating() const { return is_locked_ ? 0 : history_.most_repeats(); }
   /// The sequence's next call, if it goes on as it did; null: nobody knows.
   const TensorCall* expected() const;
   /// The last call; null: there was none.
@@ -97,37 +115,15 @@ class CallPattern {
   void load(StateReader& from);
 
  private:
-  struct Cycle {
-    std::uint64_t id = 0;
-    std::vector<TensorCall> calls;
-    std::vector<std::uint64_t> hashes;  // Of the calls.
-    std::vector<TensorPlace> tensors;   // Of the calls.
-    // [p]: how many calls since the last surprise are those of the sequence up to its call p.
-    std::vector<std::size_t> matches;
-    bool has_own_buffers = false;
-    bool is_proven = false;
-  };
-  struct Match {
-    std::size_t calls = 0;
-    std::size_t position = 0;  // Of the last of them.
-  };
-
   bool is_certain() const;
   std::optional<std::size_t> go_on();
-  static bool is_stray(const TensorCall& call, const Cycle& cycle);
-  static bool name_tensors(const Cycle& part, Cycle* whole);
   void leave();
-  bool is_part_of(const Cycle& whole) const;
   std::size_t refuted_run() const;
   void forget(std::size_t index);
   void forget_oldest();
   void note(const TensorCall& call);
-  void update_repeats();
-  void count_repeats_anew();
   bool find_known();
   bool find_new();
-  Match update_matches(Cycle* cycle, std::uint64_t hash) const;
-  bool ends_at(const Cycle& cycle, std::size_t position) const;
   std::optional<std::size_t> best_explained() const;
   std::size_t suggested_period() const;
   void believe(std::size_t index, std::size_t position, std::size_t run);
@@ -135,15 +131,12 @@ class CallPattern {
   void note_proof();
   void give_up();
   void recall_run();
-  void trim_history();
-  static void save_cycle(const Cycle& cycle, StateWriter& to);
-  static Cycle load_cycle(StateReader& from);
   bool is_sound() const;
 
   // While a sequence is believed or interrupted, it is the first. All others are proven, the last
   // used first.
-  std::vector<Cycle> known_;
-  std::vector<Match> matches_;  // Of each of them, after the last call.
+  std::vector<CallCycle> known_;
+  std::vector<CycleMatch> matches_;  // Of each of them, after the last call.
   bool is_locked_ = false;
   bool is_interrupted_ = false;  // By so many strays:
   std::size_t strays_ = 0;
@@ -154,12 +147,7 @@ class CallPattern {
   std::uint64_t breaks_ = 0;
   std::vector<std::uint64_t> forgotten_;
 
-  // The last calls, the newest at the end. While a sequence is believed it tells them.
-  std::vector<TensorCall> history_;
-  std::vector<std::uint64_t> hashes_;
-  std::vector<std::size_t> repeats_;  // [p]: how many of the last calls equal the one p + 1 before.
-  std::size_t most_repeats_ = 0;
-  bool counts_anew_ = false;  // The repeats are those of before the sequence.
+  CallHistory history_;       // While a sequence is believed it tells the last calls.
   std::size_t evidence_ = 0;  // Of the longest run that was refuted since something was proven.
   // Calls since the end of a run that is no part of a longer sequence.
   std::size_t since_own_run_ = SIZE_MAX / 2;
