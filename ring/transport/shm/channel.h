@@ -7,7 +7,10 @@
 #ifndef RING_TRANSPORT_SHM_CHANNEL_H_
 #define RING_TRANSPORT_SHM_CHANNEL_H_
 
+#include <sys/types.h>
+
 #include <array>
+#include <memory>
 #include <vector>
 
 #include "ring/transport/common/connection.h"
@@ -87,6 +90,42 @@ class ShmSendChannel final : public SendChannel, private Pumped {
   Pool<ShmSend> sends_;
 };
 
+/// The receiver's end of a queue of frames that a peer posts.
+class PostedFrames {
+ public:
+  PostedFrames(const Link& link, std::uint32_t local_rank);
+
+  /// Copies the next frame's header, so that it stays as it is. False: there is none.
+  bool peek(HeaderBytes* header);
+  /// Of the frame that was looked at.
+  PayloadLocation location() const { return location_; }
+  /// What there is of a payload in the bounce ring, `bytes` at most: gives its length.
+  std::size_t copy_bounced(std::byte* into, std::size_t bytes);
+  /// A payload in staging memory; null: it is not there.
+  const std::byte* staged(std::size_t bytes) const { return peer_->segment->at(where_, bytes); }
+  /// Some of a payload from `offset` on, out of the sender's process. 0 or less: it cannot be read.
+  ssize_t read_process(std::byte* into, std::size_t offset, std::size_t bytes) const;
+  /// The sender has failed: its memory may have changed.
+  bool is_withdrawn() const { return frames_.withdrawn.load() != 0; }
+  /// It has been received: gives its number, from 1.
+  std::uint64_t take() { return ++taken_; }
+  /// It may be overwritten.
+  void give_back(std::uint64_t frame, bool sender_waits_for_it);
+
+ private:
+  Slot& slot_of(std::uint64_t frame) const { return frames_.slots[(frame - 1) % kSlots]; }
+
+  const std::shared_ptr<PeerMemory> peer_;
+  const int process_;
+  const bool reads_process_;
+  FrameQueue& frames_;
+  const std::byte* const bounce_;
+  std::uint64_t taken_ = 0;
+  std::uint64_t consumed_ = 0;  // Bytes of the bounce ring.
+  PayloadLocation location_ = PayloadLocation::kBounce;
+  std::uint64_t where_ = 0;
+};
+
 class ShmRecvChannel final : public RecvChannel, private Pumped {
  public:
   ShmRecvChannel(const ChannelHome& home, Link link, Ends ends);
@@ -109,23 +148,14 @@ class ShmRecvChannel final : public RecvChannel, private Pumped {
   bool take_staged(ShmReceive& receive);
   bool take_from_process(ShmReceive& receive);
   std::byte* target(ShmReceive& receive);
-  void finish(ShmReceive& receive, bool keep_frame);
-  void give_back(std::uint64_t frame, bool sender_waits_for_it);
+  std::uint64_t finish(ShmReceive& receive);
   void fail(const Status& reason);
-  Slot& slot_of(std::uint64_t frame) { return frames_.slots[(frame - 1) % kSlots]; }
 
   ChannelHome home_;
-  Link link_;
   Ends ends_;
-  FrameQueue& frames_;
-  const std::byte* bounce_;
+  PostedFrames frames_;
   Connection control_;
   Status failure_;
-  std::uint64_t taken_ = 0;  // Frames that have been received.
-  std::uint64_t consumed_ = 0;
-  FrameHeader header_;  // Of the frame that is being received; private, so that it is fixed.
-  PayloadLocation location_ = PayloadLocation::kBounce;
-  std::uint64_t where_ = 0;
   Queue<ShmReceive*> queue_;
   Pool<ShmReceive> receives_;
   ViewPool views_;

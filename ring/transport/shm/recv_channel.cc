@@ -8,14 +8,52 @@
 
 namespace ringpress::ring::transport::shm {
 
+PostedFrames::PostedFrames(const Link& link, std::uint32_t local_rank)
+    : peer_(link.peer),
+      process_(link.process),
+      reads_process_(link.reads_process),
+      frames_(peer_->segment->queue(local_rank)),
+      bounce_(peer_->segment->bounce(local_rank)) {
+  peer_->segment->populate(local_rank);
+}
+
+bool PostedFrames::peek(HeaderBytes* header) {
+  if (frames_.posted.load() <= taken_) return false;
+  const Slot& slot = slot_of(taken_ + 1);
+  std::memcpy(header->data(), &slot.header, header->size());
+  location_ = slot.location;
+  where_ = slot.where;
+  return true;
+}
+
+std::size_t PostedFrames::copy_bounced(std::byte* into, std::size_t bytes) {
+  const auto ready = static_cast<std::size_t>(frames_.produced.load() - consumed_);
+  const auto start = static_cast<std::size_t>(consumed_ % kBounceBytes);
+  const std::size_t copied = std::min({ready, bytes, kBounceBytes - start});
+  if (copied == 0) return 0;
+  std::memcpy(into, bounce_ + start, copied);
+  consumed_ += copied;
+  frames_.consumed.store(consumed_);
+  if (frames_.sender_waits.load() != 0) peer_->ring();
+  return copied;
+}
+
+ssize_t PostedFrames::read_process(std::byte* into, std::size_t offset, std::size_t bytes) const {
+  const iovec here{into, bytes};
+  const iovec there{reinterpret_cast<void*>(where_ + offset), bytes};
+  return reads_process_ ? process_vm_readv(process_, &here, 1, &there, 1, 0) : -1;
+}
+
+void PostedFrames::give_back(std::uint64_t frame, bool sender_waits_for_it) {
+  slot_of(frame).released.store(frame);
+  if (sender_waits_for_it || frames_.sender_waits.load() != 0) peer_->ring();
+}
+
 ShmRecvChannel::ShmRecvChannel(const ChannelHome& home, Link link, Ends ends)
     : home_(home),
-      link_(std::move(link)),
       ends_(ends),
-      frames_(link_.peer->segment->queue(ends.local_rank)),
-      bounce_(link_.peer->segment->bounce(ends.local_rank)),
-      control_(home.reactor, home.events, std::move(link_.control), ends) {
-  link_.peer->segment->populate(ends.local_rank);
+      frames_(link, ends.local_rank),
+      control_(home.reactor, home.events, std::move(link.control), ends) {
   home_.pumped.push_back(this);
 }
 
@@ -63,14 +101,11 @@ void ShmRecvChannel::fail(const Status& reason) {
 
 /// False while the next frame is not there, or when it is not what was expected.
 bool ShmRecvChannel::match(ShmReceive& receive) {
-  if (frames_.posted.load() <= taken_) return false;
-  const Slot& slot = slot_of(taken_ + 1);
   HeaderBytes bytes;
-  std::memcpy(bytes.data(), &slot.header, sizeof bytes);
-  location_ = slot.location;
-  where_ = slot.where;
-  Status status = parse_header(bytes, header_);
-  if (status.is_ok() && header_.kind != FrameKind::kData) {
+  if (!frames_.peek(&bytes)) return false;
+  FrameHeader header;
+  Status status = parse_header(bytes, header);
+  if (status.is_ok() && header.kind != FrameKind::kData) {
     status = Status(Code::kCorrupt, "a control frame in shared memory");
   }
   if (!status.is_ok()) {
@@ -78,7 +113,7 @@ bool ShmRecvChannel::match(ShmReceive& receive) {
                                     end_name(ends_.local_rank)));
     return false;
   }
-  status = match_frame(header_, receive.expected, ends_.peer_rank, ends_.local_rank);
+  status = match_frame(header, receive.expected, ends_.peer_rank, ends_.local_rank);
   if (!status.is_ok()) fail(status);
   receive.matched = status.is_ok();
   if (receive.matched) home_.events.counters.received_bytes += kHeaderBytes;
@@ -96,26 +131,19 @@ std::byte* ShmRecvChannel::target(ShmReceive& receive) {
 bool ShmRecvChannel::take_bounced(ShmReceive& receive) {
   std::byte* into = target(receive);
   while (receive.received_bytes < receive.expected.length.bytes) {
-    const auto ready = static_cast<std::size_t>(frames_.produced.load() - consumed_);
-    const auto start = static_cast<std::size_t>(consumed_ % kBounceBytes);
     const std::size_t left = receive.expected.length.bytes - receive.received_bytes;
-    const std::size_t bytes = std::min({ready, left, kBounceBytes - start});
+    const std::size_t bytes = frames_.copy_bounced(into + receive.received_bytes, left);
     if (bytes == 0) return false;
-    std::memcpy(into + receive.received_bytes, bounce_ + start, bytes);
     receive.received_bytes += bytes;
-    consumed_ += bytes;
     home_.events.counters.received_bytes += bytes;
-    frames_.consumed.store(consumed_);
-    if (frames_.sender_waits.load() != 0) link_.peer->ring();
   }
-  finish(receive, false);
-  give_back(taken_, false);
+  frames_.give_back(finish(receive), false);
   return true;
 }
 
 bool ShmRecvChannel::take_staged(ShmReceive& receive) {
   const std::size_t bytes = receive.expected.length.bytes;
-  const std::byte* payload = link_.peer->segment->at(where_, bytes);
+  const std::byte* payload = frames_.staged(bytes);
   if (payload == nullptr) {
     fail(
         Status(Code::kCorrupt, end_name(ends_.peer_rank) + " named memory that it does not share"));
@@ -124,23 +152,20 @@ bool ShmRecvChannel::take_staged(ShmReceive& receive) {
   home_.events.counters.received_bytes += bytes;
   if (receive.into == nullptr) {
     receive.view = ConstBuffer(payload, bytes);
-    finish(receive, true);
+    receive.frame = finish(receive);
     return true;
   }
   std::memcpy(receive.into, payload, bytes);
-  finish(receive, false);
-  give_back(taken_, true);
+  frames_.give_back(finish(receive), true);
   return true;
 }
 
 bool ShmRecvChannel::take_from_process(ShmReceive& receive) {
   std::byte* into = target(receive);
   while (receive.received_bytes < receive.expected.length.bytes) {
-    const std::size_t left = receive.expected.length.bytes - receive.received_bytes;
-    const iovec here{into + receive.received_bytes, left};
-    const iovec there{reinterpret_cast<void*>(where_ + receive.received_bytes), left};
     const ssize_t got =
-        link_.reads_process ? process_vm_readv(link_.process, &here, 1, &there, 1, 0) : -1;
+        frames_.read_process(into + receive.received_bytes, receive.received_bytes,
+                             receive.expected.length.bytes - receive.received_bytes);
     if (got <= 0) {
       // The sender is about to go; its control connection will say why.
       control_.read();
@@ -150,17 +175,16 @@ bool ShmRecvChannel::take_from_process(ShmReceive& receive) {
     home_.events.counters.received_bytes += static_cast<std::uint64_t>(got);
   }
   // A sender that failed may have reused the memory while it was read.
-  if (frames_.withdrawn.load() != 0) {
+  if (frames_.is_withdrawn()) {
     control_.read();
     return false;
   }
-  finish(receive, false);
-  give_back(taken_, true);
+  frames_.give_back(finish(receive), true);
   return true;
 }
 
 bool ShmRecvChannel::take_payload(ShmReceive& receive) {
-  switch (location_) {
+  switch (frames_.location()) {
     case PayloadLocation::kBounce:
       return take_bounced(receive);
     case PayloadLocation::kStaging:
@@ -172,19 +196,14 @@ bool ShmRecvChannel::take_payload(ShmReceive& receive) {
   return false;
 }
 
-void ShmRecvChannel::finish(ShmReceive& receive, bool keep_frame) {
-  ++taken_;
-  receive.frame = keep_frame ? taken_ : 0;
+/// Gives the number of its frame.
+std::uint64_t ShmRecvChannel::finish(ShmReceive& receive) {
   if (receive.into != nullptr) {
     receive.view = ConstBuffer(receive.into, receive.expected.length.bytes);
   }
   receive.done = true;
   queue_.pop_front();
-}
-
-void ShmRecvChannel::give_back(std::uint64_t frame, bool sender_waits_for_it) {
-  slot_of(frame).released.store(frame);
-  if (sender_waits_for_it || frames_.sender_waits.load() != 0) link_.peer->ring();
+  return frames_.take();
 }
 
 void ShmRecvChannel::pump() {
@@ -208,7 +227,7 @@ Result<Completion> ShmRecvChannel::test(Request* request) {
 void ShmRecvChannel::release(Request* request) {
   auto* receive = static_cast<ShmReceive*>(request);
   if (!receive->done) return;
-  if (receive->frame != 0) give_back(receive->frame, true);
+  if (receive->frame != 0) frames_.give_back(receive->frame, true);
   if (receive->memory != nullptr) views_.give(receive->memory);
   receive->memory = nullptr;
   receives_.give(receive);
