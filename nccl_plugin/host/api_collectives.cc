@@ -44,7 +44,7 @@ ncclResult_t enqueue(const char* function, ncclComm_t handle, const ncclDataType
     RINGPRESS_ASSIGN_OR_RETURN(operation.dtype, to_dtype(enum_value(datatype)));
     RINGPRESS_RETURN_IF_ERROR(check(*comm, operation));
     if (operation.count == 0) return Status::ok();
-    if (group_is_open() || !comm->blocking()) return submit_operation(comm, operation);
+    if (group_is_open() || !comm->traits().blocking) return submit_operation(comm, operation);
     return comm->run(
         [&](Communicator& communicator) { return operation.run(communicator, operation); });
   });

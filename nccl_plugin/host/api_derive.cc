@@ -21,10 +21,11 @@ namespace {
 
 /// A fresh handle that inherits from `parent`, unless this rank gets none.
 Result<std::shared_ptr<ncclComm>> make_child(const ncclComm& parent, const ncclConfig_t* config) {
-  RINGPRESS_ASSIGN_OR_RETURN(const Configuration configuration,
-                             parse_configuration(config, {parent.blocking(), parent.name()}));
-  auto child =
-      std::make_shared<ncclComm>(configuration.blocking, parent.device(), configuration.name);
+  RINGPRESS_ASSIGN_OR_RETURN(
+      const Configuration configuration,
+      parse_configuration(config, {parent.traits().blocking, parent.traits().name}));
+  auto child = std::make_shared<ncclComm>(
+      CommTraits{configuration.blocking, parent.traits().device, configuration.name});
   Registry::instance().add(child);
   return child;
 }
@@ -48,7 +49,7 @@ Status split(ncclComm_t handle, int color, int key, ncclComm_t* out, const ncclC
   if (color != NCCL_SPLIT_NOCOLOR) {
     RINGPRESS_ASSIGN_OR_RETURN(child, make_child(*parent, config));
     *out = child.get();
-    settings.comm_name = child->name();
+    settings.comm_name = child->traits().name;
   }
   const auto run = [parent, child, color, key, settings = std::move(settings)]() -> Status {
     return parent->run([&](Communicator& communicator) -> Status {
@@ -143,18 +144,18 @@ Status shrink(ncclComm_t handle, const Shrink& request, ncclComm_t* out,
               const ncclConfig_t* config) {
   RINGPRESS_ASSIGN_OR_RETURN(const std::shared_ptr<ncclComm> parent, find_comm(handle));
   const bool aborting = request.flags == NCCL_SHRINK_ABORT;
-  RINGPRESS_RETURN_IF_ERROR(parent->check_parent(aborting));
+  RINGPRESS_RETURN_IF_ERROR(parent->life().check_parent(aborting));
   RINGPRESS_RETURN_IF_ERROR(check_pointer(out, "newcomm"));
   *out = nullptr;
   RINGPRESS_RETURN_IF_ERROR(check_shrink(request));
   RINGPRESS_ASSIGN_OR_RETURN(const std::vector<int> ranks,
                              surviving_ranks(*parent, request.excluded, request.excluded_count));
   RINGPRESS_ASSIGN_OR_RETURN(const std::shared_ptr<ncclComm> child, make_child(*parent, config));
-  Settings settings = settings_for_init(child->name());
+  Settings settings = settings_for_init(child->traits().name);
   *out = child.get();
   // Calls that have not left it by now end by themselves.
   if (aborting) static_cast<void>(parent->revoke());
-  const bool is_revoked = parent->is_revoked();
+  const bool is_revoked = parent->life().is_revoked();
   const auto run = [parent, child, ranks, is_revoked, settings = std::move(settings)]() -> Status {
     RINGPRESS_ASSIGN_OR_RETURN(const UniqueId id, shrunk_id(*parent, is_revoked, ranks, settings));
     const auto place = std::find(ranks.begin(), ranks.end(), parent->rank()) - ranks.begin();

@@ -44,8 +44,8 @@ Status make_id(ncclUniqueId* out) {
 /// Makes the handle at once and submits the rest.
 Status join(ncclComm_t* out, const Join& request, const Configuration& configuration) {
   Settings settings = settings_for_init(configuration.name);
-  const auto comm =
-      std::make_shared<ncclComm>(configuration.blocking, request.device, configuration.name);
+  const auto comm = std::make_shared<ncclComm>(
+      CommTraits{configuration.blocking, request.device, configuration.name});
   Registry::instance().add(comm);
   *out = comm.get();
   // The setup shares its communicator: an abort must not free it under the ranks' meeting.

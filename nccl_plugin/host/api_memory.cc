@@ -63,13 +63,13 @@ Status register_range(ncclComm_t comm, const void* buffer, std::size_t bytes, vo
   RINGPRESS_ASSIGN_OR_RETURN(const std::shared_ptr<ncclComm> live, find_ready_comm(comm));
   RINGPRESS_RETURN_IF_ERROR(check_pointer(buffer, "buff"));
   if (bytes == 0) return Status(Code::kInvalidArgument, "size is 0");
-  *handle = live->registrations().add();
+  *handle = live->objects().registrations.add();
   return Status::ok();
 }
 
 Status deregister(ncclComm_t comm, const void* handle, const char* name) {
   RINGPRESS_ASSIGN_OR_RETURN(const std::shared_ptr<ncclComm> live, find_comm(comm));
-  if (handle == nullptr || live->registrations().remove(handle)) return Status::ok();
+  if (handle == nullptr || live->objects().registrations.remove(handle)) return Status::ok();
   return Status(Code::kInvalidArgument,
                 std::string(name) + " was not made for this communicator, or is deregistered");
 }

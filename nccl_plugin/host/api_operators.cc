@@ -18,7 +18,7 @@ namespace {
 
 Status create_scaled_sum(int* op, const void* scalar, DType dtype, int residence, ncclComm& comm) {
   if (residence == ncclScalarDevice) {
-    *op = comm.operators().add_deferred(scalar, dtype);
+    *op = comm.objects().operators.add_deferred(scalar, dtype);
     return Status::ok();
   }
   if (residence != ncclScalarHostImmediate) {
@@ -26,7 +26,7 @@ Status create_scaled_sum(int* op, const void* scalar, DType dtype, int residence
                   "residence " + std::to_string(residence) + " is not an ncclScalarResidence_t");
   }
   RINGPRESS_ASSIGN_OR_RETURN(const double scale, read_scalar(scalar, dtype));
-  *op = comm.operators().add(scale, dtype);
+  *op = comm.objects().operators.add(scale, dtype);
   return Status::ok();
 }
 
@@ -58,7 +58,7 @@ RINGPRESS_EXPORT ncclResult_t ncclRedOpDestroy(ncclRedOp_t op, ncclComm_t comm) 
       return Status(Code::kInvalidArgument,
                     "op " + std::to_string(value) + " is built in and cannot be destroyed");
     }
-    return live->operators().remove(value);
+    return live->objects().operators.remove(value);
   });
 }
 RINGPRESS_PROFILING_NAME(RedOpDestroy);

@@ -68,7 +68,7 @@ RINGPRESS_EXPORT const char* ncclGetLastError(ncclComm_t comm) {
   const char* text = "";
   static_cast<void>(catch_all([&]() -> Status {
     const std::shared_ptr<ncclComm> live = Registry::instance().find(comm);
-    const std::string own = live == nullptr ? std::string() : live->last_error();
+    const std::string own = live == nullptr ? std::string() : live->error().text();
     text = own.empty() ? last_error() : keep_text(own);
     return Status::ok();
   }));
@@ -82,7 +82,7 @@ RINGPRESS_EXPORT ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_
     RINGPRESS_RETURN_IF_ERROR(check_pointer(asyncError, "asyncError"));
     const Status status = live->async_status();
     if (!status.is_ok() && status.code() != ringpress::Code::kInProgress) {
-      live->set_last_error(status.message());  // Asked for next.
+      live->error().set(status.message());  // Asked for next.
     }
     *asyncError = to_nccl_result(status.code());
     return Status::ok();
@@ -104,7 +104,7 @@ RINGPRESS_PROFILING_NAME(CommUserRank);
 
 RINGPRESS_EXPORT ncclResult_t ncclCommCuDevice(const ncclComm_t comm, int* device) {
   return answer("ncclCommCuDevice", comm, device, "device",
-                [](const ncclComm& live) { return live.device(); });
+                [](const ncclComm& live) { return live.traits().device; });
 }
 RINGPRESS_PROFILING_NAME(CommCuDevice);
 

@@ -34,7 +34,7 @@ Status check_bytes(std::size_t count, DType dtype, int blocks) {
 
 Result<Reduction> to_reduction(ncclComm& comm, int op, DType dtype) {
   if (op >= 0 && op < kReduceOpCount) return Reduction{static_cast<ReduceOp>(op), 1};
-  return comm.operators().resolve(op, dtype);
+  return comm.objects().operators.resolve(op, dtype);
 }
 
 }  // namespace ringpress::nccl_plugin::host

@@ -1,61 +1,77 @@
 // What an ncclComm_t of the host backend points to: a Communicator, and what NCCL's API adds to it:
-// when calls are allowed, one call at a time, nonblocking mode, abort, user-made operators.
-//
-// Life: kSetup -> kReady -> kFinalized, or from kSetup to kFailed, or from anywhere to kRevoked or
-// kAborted.
+// when calls are allowed, one call at a time (comm_life.h), nonblocking mode, abort, user-made
+// operators.
 #ifndef NCCL_PLUGIN_HOST_COMM_H_
 #define NCCL_PLUGIN_HOST_COMM_H_
 
 #include <chrono>
-#include <condition_variable>
-#include <cstddef>
 #include <functional>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <span>
 #include <string>
 #include <utility>
 
+#include "nccl_plugin/host/comm_life.h"
 #include "nccl_plugin/host/operators.h"
 #include "nccl_plugin/host/registrations.h"
 #include "nccl_plugin/host/worker.h"
-#include "nccl_plugin/session/calls/call_issue.h"
 #include "ringpress/internal/communicator.h"
 #include "ringpress/internal/status.h"
 #include "ringpress/nccl.h"
 
+namespace ringpress::nccl_plugin::host {
+
+struct CommTraits {
+  bool blocking = true;
+  int device = 0;
+  std::string name;  // What the program calls it; empty: nothing.
+};
+
+/// What the program has made of a communicator's.
+struct CommObjects {
+  UserOperators operators;
+  Registrations registrations;
+};
+
+/// The text of the last error. Any thread.
+class LastError {
+ public:
+  std::string text() const {
+    const std::lock_guard lock(mutex_);
+    return text_;
+  }
+  void set(const std::string& text) {
+    const std::lock_guard lock(mutex_);
+    text_ = text;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::string text_;
+};
+
+}  // namespace ringpress::nccl_plugin::host
+
 /// Thread-safe. Always owned by shared_ptr.
 struct ncclComm : std::enable_shared_from_this<ncclComm> {
  public:
-  ncclComm(bool blocking, int device, std::string name = {})
-      : blocking_(blocking), device_(device), name_(std::move(name)) {}
+  explicit ncclComm(ringpress::nccl_plugin::host::CommTraits traits) : traits_(std::move(traits)) {}
 
-  bool blocking() const { return blocking_; }
-  int device() const { return device_; }
-  /// What the program calls it; empty: nothing.
-  const std::string& name() const { return name_; }
+  const ringpress::nccl_plugin::host::CommTraits& traits() const { return traits_; }
+  ringpress::nccl_plugin::host::CommLife& life() { return life_; }
 
   /// Ends the setup well. If the communicator was aborted meanwhile, `communicator` is dropped.
   ringpress::Status attach(std::unique_ptr<ringpress::Communicator> communicator);
-  /// Ends the setup badly: every later call returns `status`.
-  void fail(const ringpress::Status& status);
-
-  /// Ok when new calls are allowed: set up, idle if nonblocking, not finalized, revoked or failed.
-  ringpress::Status check_ready() const;
-  /// Ok when others may be made of its ranks. With `aborting`, whatever it is doing.
-  ringpress::Status check_parent(bool aborting) const;
-  bool is_revoked() const;
-  /// Ok once rank() and size() are known.
-  ringpress::Status check_known() const;
-  int rank() const { return rank_; }
-  int size() const { return size_; }
+  // Once it is known (CommLife::check_known()).
+  int rank() const { return communicator_->rank(); }
+  int size() const { return communicator_->size(); }
 
   /// Calls `call` with the Communicator, alone: other threads wait.
   template <typename Call>
   ringpress::Status run(Call&& call) {
-    RINGPRESS_RETURN_IF_ERROR(enter());
-    const Leave leave{this};
+    RINGPRESS_RETURN_IF_ERROR(life_.enter());
+    const Leave leave{life_};
     return std::forward<Call>(call)(*communicator_);
   }
 
@@ -65,8 +81,6 @@ struct ncclComm : std::enable_shared_from_this<ncclComm> {
   /// Runs `job` in this communicator's own thread and returns at once; async_status() tells how it
   /// went. For nonblocking communicators.
   void submit(std::function<ringpress::Status()> job);
-  /// How a job that is submitted now was issued.
-  ringpress::nccl_plugin::CallIssue issue_now();
   /// Runs `job`, which must not throw, in this communicator's own thread and returns at once. The
   /// caller keeps this object alive until the job is done.
   void run_aside(std::function<void()> job);
@@ -88,49 +102,25 @@ struct ncclComm : std::enable_shared_from_this<ncclComm> {
   ringpress::Status async_status() const;
   ringpress::Statistics statistics() const { return communicator_->statistics(); }
 
-  std::string last_error() const;
-  void set_last_error(const std::string& text);
-
-  ringpress::nccl_plugin::host::UserOperators& operators() { return operators_; }
-  ringpress::nccl_plugin::host::Registrations& registrations() { return registrations_; }
+  ringpress::nccl_plugin::host::LastError& error() { return error_; }
+  ringpress::nccl_plugin::host::CommObjects& objects() { return objects_; }
 
  private:
-  enum class State { kSetup, kReady, kFinalized, kRevoked, kAborted, kFailed };
+  using State = ringpress::nccl_plugin::host::CommLife::State;
   struct Leave {
-    ncclComm* comm;
-    ~Leave() { comm->leave(); }
+    ringpress::nccl_plugin::host::CommLife& life;
+    ~Leave() { life.leave(); }
   };
 
-  ringpress::Status state_status() const;  // With mutex_ held.
-  ringpress::Status enter();
-  void leave();
-  void finish(const ringpress::Status& status);
   bool stop_calls(State state, std::chrono::milliseconds patience);
 
-  const bool blocking_;
-  const int device_;
-  const std::string name_;
-
-  void note_wait() const;  // With mutex_ held.
-
-  mutable std::mutex mutex_;  // Guards what follows; never held across a call of communicator_.
-  std::condition_variable changed_;
-  State state_ = State::kSetup;
-  bool busy_ = false;        // A thread is inside communicator_.
-  std::size_t pending_ = 0;  // Jobs submitted and not finished.
-  bool has_submitted_ = false;
-  mutable std::optional<double> awaited_seconds_;  // When the last job was first asked about.
-  ringpress::Status failure_;                      // Of the setup, or the first of a submitted job.
-  std::string last_error_;
-  ringpress::nccl_plugin::host::Worker worker_;
-
-  // Written once, when state_ leaves kSetup; later reads need no lock.
+  const ringpress::nccl_plugin::host::CommTraits traits_;
+  ringpress::nccl_plugin::host::CommLife life_;
+  ringpress::nccl_plugin::host::LastError error_;
+  ringpress::nccl_plugin::host::Worker worker_;  // Used within CommLife::submit().
+  // Written once, when the setup has ended well; later reads need no lock.
   std::unique_ptr<ringpress::Communicator> communicator_;
-  int rank_ = -1;
-  int size_ = 0;
-
-  ringpress::nccl_plugin::host::UserOperators operators_;
-  ringpress::nccl_plugin::host::Registrations registrations_;
+  ringpress::nccl_plugin::host::CommObjects objects_;
 };
 
 #endif  // NCCL_PLUGIN_HOST_COMM_H_

@@ -36,17 +36,17 @@ CommCalls& calls_of(const std::shared_ptr<ncclComm>& comm) {
 }
 
 bool is_blocking(const CommCalls& calls) {
-  return calls.comm->blocking() &&
+  return calls.comm->traits().blocking &&
          std::all_of(calls.setups.begin(), calls.setups.end(), [](const Setup& setup) {
-           return setup.comm == nullptr || setup.comm->blocking();
+           return setup.comm == nullptr || setup.comm->traits().blocking;
          });
 }
 
 /// The new communicator of a failed setup. A nonblocking one stays: its handle tells of the error.
 void cancel(const Setup& setup, const Status& status) {
   if (setup.comm == nullptr) return;
-  setup.comm->fail(status);
-  if (!setup.comm->blocking()) return;
+  setup.comm->life().fail(status);
+  if (!setup.comm->traits().blocking) return;
   Registry::instance().remove(setup.comm.get());
   *setup.out = nullptr;
 }
@@ -118,7 +118,7 @@ void destroy_now(const std::shared_ptr<ncclComm>& comm) {
 
 Status run_comms(std::vector<CommCalls>& comms) {
   if (comms.empty()) return Status::ok();
-  for (CommCalls& calls : comms) calls.issue = calls.comm->issue_now();
+  for (CommCalls& calls : comms) calls.issue = calls.comm->life().issue_now();
   const bool blocking = is_blocking(comms.front());
   if (std::any_of(comms.begin(), comms.end(),
                   [&](const CommCalls& calls) { return is_blocking(calls) != blocking; })) {

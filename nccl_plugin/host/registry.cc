@@ -45,13 +45,13 @@ Result<std::shared_ptr<ncclComm>> find_comm(ncclComm_t handle) {
 
 Result<std::shared_ptr<ncclComm>> find_ready_comm(ncclComm_t handle) {
   Result<std::shared_ptr<ncclComm>> comm = find_comm(handle);
-  if (comm.is_ok()) RINGPRESS_RETURN_IF_ERROR(comm.value()->check_ready());
+  if (comm.is_ok()) RINGPRESS_RETURN_IF_ERROR(comm.value()->life().check_ready());
   return comm;
 }
 
 Result<std::shared_ptr<ncclComm>> find_known_comm(ncclComm_t handle) {
   Result<std::shared_ptr<ncclComm>> comm = find_comm(handle);
-  if (comm.is_ok()) RINGPRESS_RETURN_IF_ERROR(comm.value()->check_known());
+  if (comm.is_ok()) RINGPRESS_RETURN_IF_ERROR(comm.value()->life().check_known());
   return comm;
 }
 

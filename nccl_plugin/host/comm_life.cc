@@ -1,0 +1,196 @@
+#include "nccl_plugin/host/comm_life.h"
+
+namespace ringpress::nccl_plugin::host {
+namespace {
+
+/// With NCCL's code for it.
+Status not_finished() {
+  return Status(Code::kInvalidArgument,
+                "the previous call on comm has not finished; poll ncclCommGetAsyncError until it "
+                "reports ncclSuccess");
+}
+
+}  // namespace
+
+void CommWork::note_submitted() {
+  ++pending;
+  has_submitted = true;
+  awaited_seconds.reset();
+}
+
+void CommWork::note_wait() {
+  if (has_submitted && !awaited_seconds) awaited_seconds = issue_clock_seconds();
+}
+
+Status CommLife::state_status() const {
+  switch (state_) {
+    case State::kSetup:
+      return Status(Code::kInvalidArgument,
+                    "comm is not ready: its setup has not finished; end the group, or poll "
+                    "ncclCommGetAsyncError until it reports ncclSuccess");
+    case State::kReady:
+      return Status::ok();
+    case State::kFinalized:
+      return Status(Code::kInvalidUsage, "comm was finalized");
+    case State::kRevoked:
+      return Status(Code::kInvalidUsage, "comm was revoked");
+    case State::kAborted:
+      return Status(Code::kAborted, "comm was aborted");
+    case State::kFailed:
+      return failure_;
+  }
+  return Status(Code::kInternal, "unknown state");
+}
+
+Status CommLife::begin(const std::function<void()>& keep) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (state_ == State::kRevoked) {
+      return Status(Code::kRevoked, "the communicator was revoked while it was set up");
+    }
+    if (state_ != State::kSetup) {
+      return Status(Code::kAborted, "the communicator was aborted while it was set up");
+    }
+    keep();
+    state_ = State::kReady;
+    is_known_ = true;
+  }
+  changed_.notify_all();
+  return Status::ok();
+}
+
+void CommLife::fail(const Status& status) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (state_ == State::kSetup) {
+      state_ = State::kFailed;
+      failure_ = status;
+    }
+  }
+  changed_.notify_all();
+}
+
+Status CommLife::check_ready() const {
+  const std::lock_guard lock(mutex_);
+  RINGPRESS_RETURN_IF_ERROR(state_status());
+  return work_.pending > 0 ? not_finished() : failure_;
+}
+
+Status CommLife::check_parent(bool aborting) const {
+  const std::lock_guard lock(mutex_);
+  const bool is_alive = state_ == State::kReady || state_ == State::kRevoked;
+  if (!is_known_ || !is_alive) return state_status();
+  if (aborting) return Status::ok();
+  if (work_.pending > 0) return not_finished();
+  return state_ == State::kRevoked ? Status::ok() : failure_;
+}
+
+bool CommLife::is_revoked() const {
+  const std::lock_guard lock(mutex_);
+  return state_ == State::kRevoked;
+}
+
+Status CommLife::check_known() const {
+  const std::lock_guard lock(mutex_);
+  return is_known_ ? Status::ok() : state_status();
+}
+
+std::optional<Status> CommLife::async_status() const {
+  const std::lock_guard lock(mutex_);
+  work_.note_wait();
+  if (work_.pending > 0 || state_ == State::kSetup) {
+    return Status(Code::kInProgress, "not finished");
+  }
+  // What was ended on purpose is quiet, not broken.
+  if (state_ == State::kRevoked || state_ == State::kFinalized) return Status::ok();
+  if (!failure_.is_ok()) return failure_;
+  const Status status = state_status();
+  return status.is_ok() ? std::nullopt : std::optional(status);
+}
+
+Status CommLife::enter() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this] { return !work_.busy || state_ != State::kReady; });
+  RINGPRESS_RETURN_IF_ERROR(state_status());
+  work_.busy = true;
+  return Status::ok();
+}
+
+bool CommLife::enter_after_calls(std::chrono::milliseconds patience) {
+  std::unique_lock lock(mutex_);
+  if (!is_known_) return false;
+  if (!changed_.wait_for(lock, patience, [this] { return !work_.busy; })) return false;
+  work_.busy = true;
+  return true;
+}
+
+void CommLife::leave() {
+  {
+    const std::lock_guard lock(mutex_);
+    work_.busy = false;
+  }
+  changed_.notify_all();
+}
+
+void CommLife::finalized() {
+  const std::lock_guard lock(mutex_);
+  if (state_ == State::kReady) state_ = State::kFinalized;
+}
+
+void CommLife::submit(const std::function<void()>& start) {
+  const std::lock_guard lock(mutex_);
+  start();
+  work_.note_submitted();
+}
+
+void CommLife::finish(const Status& status, const std::function<void()>& note) {
+  {
+    const std::lock_guard lock(mutex_);
+    --work_.pending;
+    if (!status.is_ok() && failure_.is_ok()) {
+      failure_ = status;
+      note();
+    }
+  }
+  changed_.notify_all();
+}
+
+void CommLife::with_lock(const std::function<void()>& start) {
+  const std::lock_guard lock(mutex_);
+  start();
+}
+
+CallIssue CommLife::issue_now() const {
+  const std::lock_guard lock(mutex_);
+  return {issue_clock_seconds(), work_.awaited_seconds};
+}
+
+bool CommLife::close() {
+  bool was_ready = false;
+  {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return work_.is_idle() && state_ != State::kSetup; });
+    was_ready = state_ == State::kReady;
+    state_ = State::kAborted;
+  }
+  changed_.notify_all();
+  return was_ready;
+}
+
+bool CommLife::stop(State state) {
+  bool was_in_setup = false;
+  {
+    const std::lock_guard lock(mutex_);
+    was_in_setup = state_ == State::kSetup;
+    state_ = state;
+  }
+  changed_.notify_all();
+  return !was_in_setup;
+}
+
+bool CommLife::wait_for_calls(std::chrono::milliseconds patience) {
+  std::unique_lock lock(mutex_);
+  return changed_.wait_for(lock, patience, [this] { return work_.is_idle(); });
+}
+
+}  // namespace ringpress::nccl_plugin::host

@@ -1,0 +1,89 @@
+// When calls of a communicator are allowed, one at a time, and how it is waited for them.
+//
+// kSetup -> kReady -> kFinalized, or from kSetup to kFailed, or from anywhere to kRevoked or
+// kAborted.
+#ifndef NCCL_PLUGIN_HOST_COMM_LIFE_H_
+#define NCCL_PLUGIN_HOST_COMM_LIFE_H_
+
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <functional>
+#include <mutex>
+#include <optional>
+
+#include "nccl_plugin/session/calls/call_issue.h"
+#include "ringpress/internal/status.h"
+
+namespace ringpress::nccl_plugin::host {
+
+/// What is under way: a call, and jobs that a nonblocking communicator runs in its own thread.
+struct CommWork {
+  bool busy = false;        // A thread is inside the communicator.
+  std::size_t pending = 0;  // Jobs submitted and not finished.
+  bool has_submitted = false;
+  std::optional<double> awaited_seconds;  // When the last job was first asked about.
+
+  bool is_idle() const { return pending == 0 && !busy; }
+  void note_submitted();
+  void note_wait();
+};
+
+/// Thread-safe. Its lock is never held across a call of the communicator.
+class CommLife {
+ public:
+  enum class State { kSetup, kReady, kFinalized, kRevoked, kAborted, kFailed };
+
+  /// Ok when new calls are allowed: set up, idle if nonblocking, not finalized, revoked or failed.
+  Status check_ready() const;
+  /// Ok when others may be made of its ranks. With `aborting`, whatever it is doing.
+  Status check_parent(bool aborting) const;
+  /// Ok once it was set up.
+  Status check_known() const;
+  bool is_revoked() const;
+  /// kInProgress, or how its setup and its jobs went. Nothing: how its communicator is doing.
+  std::optional<Status> async_status() const;
+
+  /// The setup has ended well: `keep` is called with the lock held. Else why it is in vain.
+  Status begin(const std::function<void()>& keep);
+  /// The setup has ended badly: every later call returns `status`.
+  void fail(const Status& status);
+
+  /// Waits until no call is under way, and begins one.
+  Status enter();
+  /// The same of one that may have been revoked. False: calls have not left it for so long.
+  bool enter_after_calls(std::chrono::milliseconds patience);
+  void leave();
+  /// In a call: it was the last.
+  void finalized();
+
+  /// `start` is called with the lock held, and starts a job that ends with finish().
+  void submit(const std::function<void()>& start);
+  /// `note` is called with the lock held if this is the first that went wrong.
+  void finish(const Status& status, const std::function<void()>& note);
+  /// `start` is called as if it started a job, of which nobody asks.
+  void with_lock(const std::function<void()>& start);
+  /// How a job that is submitted now was issued.
+  CallIssue issue_now() const;
+
+  /// Waits for calls under way, and allows no more. True: the peers expect a goodbye.
+  bool close();
+  /// Allows no more calls. False: it was being set up, and nobody is in it.
+  bool stop(State state);
+  /// Whether calls and jobs have left it, after `patience` at most.
+  bool wait_for_calls(std::chrono::milliseconds patience);
+
+ private:
+  Status state_status() const;  // With mutex_ held.
+
+  mutable std::mutex mutex_;  // Guards what follows.
+  std::condition_variable changed_;
+  State state_ = State::kSetup;
+  bool is_known_ = false;
+  mutable CommWork work_;
+  Status failure_;  // Of the setup, or the first of a job.
+};
+
+}  // namespace ringpress::nccl_plugin::host
+
+#endif  // NCCL_PLUGIN_HOST_COMM_LIFE_H_
