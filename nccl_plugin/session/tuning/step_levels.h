@@ -28,7 +28,6 @@
 #ifndef NCCL_PLUGIN_SESSION_TUNING_STEP_LEVELS_H_
 #define NCCL_PLUGIN_SESSION_TUNING_STEP_LEVELS_H_
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -40,10 +39,8 @@
 #include "nccl_plugin/session/calls/error_feedback.h"
 #include "nccl_plugin/session/state/state_bytes.h"
 #include "nccl_plugin/session/tuning/level_family.h"
-#include "nccl_plugin/session/tuning/level_trials.h"
-#include "nccl_plugin/session/tuning/part_encodings.h"
 #include "nccl_plugin/session/tuning/peers.h"
-#include "ringpress/internal/error_tables.h"
+#include "nccl_plugin/session/tuning/step_measurer.h"
 #include "ringpress/internal/levels.h"
 #include "ringpress/internal/planner.h"
 #include "ringpress/internal/projection.h"
@@ -60,6 +57,12 @@ struct LeveledPart {
 };
 using LeveledCall = std::vector<LeveledPart>;  // Neighbours differ in their levels.
 
+/// A step's calls: what is known of them, also while other calls come between.
+struct LeveledStep : MeasuredStep {
+  std::vector<double> earlier_norms;  // Of the calls measured before; empty if there were none.
+  std::vector<LeveledCall> levels;
+};
+
 /// Of one communicator. One thread at a time.
 class StepLevels {
  public:
@@ -73,15 +76,17 @@ class StepLevels {
   /// the communicator.
   Status choose(const PlanRequest& request, const Decision& decision);
   /// Of that call, until the next one: empty where that is the codec that was decided on.
-  std::string_view codec() const { return codec_; }
+  std::string_view codec() const { return chosen_.codec; }
   /// Of that call, until the next one: empty where it has one codec.
-  std::span<const LeveledPart> parts() const { return parts_; }
+  std::span<const LeveledPart> parts() const { return chosen_.parts; }
   /// That call is the first one after levels that make calls clearly larger or smaller.
-  bool has_changed_sizes() const { return has_changed_sizes_; }
+  bool has_changed_sizes() const { return chosen_.has_changed_sizes; }
   /// True if take() is to have the values of that call, before it is made.
-  bool wants_values() const { return wants_values_; }
+  bool wants_values() const { return chosen_.wants_values; }
   /// `layers`: what is known of the tensor; may differ between ranks.
-  void take(const MeasuredTensor& tensor, std::span<const Layer> layers);
+  void take(const MeasuredTensor& tensor, std::span<const Layer> layers) {
+    measurer_.take(tensor, layers, position_, step_);
+  }
 
   const LevelFamily& family() const { return *family_; }
 
@@ -93,82 +98,31 @@ class StepLevels {
   void load(StateReader& from);
   /// By place in the step; empty while all calls have the default.
   const std::vector<LeveledCall>& levels() const {
-    return step_ == nullptr ? no_levels_ : step_->levels;
+    static const std::vector<LeveledCall> none;
+    return step_ == nullptr ? none : step_->levels;
   }
 
  private:
-  struct MeasuredCall {
-    DType dtype = DType::kFloat32;
-    ReduceOp op = ReduceOp::kSum;
-    std::size_t count = 0;
-    std::vector<std::size_t> ends;                       // Of its parts; none: not known yet.
-    std::vector<SampledPart> samples;                    // By part, if there are any.
-    std::vector<double> bytes;                           // By part, then level.
-    std::array<std::vector<double>, kLossKinds> errors;  // Each by part, then level.
-    std::vector<double> norms;                           // Of the last step's values, by part.
-    std::vector<double> later_norms;       // If they grow on until levels are found again.
-    std::vector<PartEncodings> encodings;  // By part, as samples.
-    std::size_t times = 0;                 // Steps of the window.
-    std::vector<RanksSum> sums;            // By part, where ranks have cut the call alike.
-    std::vector<const void*> buffers;      // That it came in, in turn: of a step of one call.
-    bool is_lost = false;                  // There was no memory, or it is several tensors.
-    bool is_cut_alike = false;             // On all ranks.
-
-    double norm() const;
-    LevelErrors errors_of(std::size_t part, std::size_t number) const;
-    bool is_measured() const;
-    bool comes_back_to(const void* buffer);
-  };
-
-  /// A step's calls: what is known of them, also while other calls come between.
-  struct KnownStep {
-    std::size_t age = 0;                 // Steps before levels were looked for last.
-    std::size_t steps = 0;               // Whole ones, and the one under way, since then.
-    std::size_t interval = 0;            // Steps until they are looked for again.
-    std::size_t segment = 0;             // Elements,
-    std::size_t elements = 0;            // and those of the step.
-    std::vector<MeasuredCall> measured;  // By place: of the steps that are measured.
-    std::vector<double> earlier_norms;   // Of those before them; empty if there were none.
-    std::vector<LeveledCall> levels;
-  };
-
-  void load_step(StateReader& from);
-  LeveledCall load_levels(StateReader& from, std::size_t count) const;
-  void break_off();
   void inherit_levels();
   Status start_step(const CallPattern& pattern);
-  bool is_in_window(std::size_t window) const;
-  void start_measuring(std::span<const TensorCall> calls);
-  void start_call(std::span<const Layer> layers, MeasuredCall* call) const;
-  void add_sample(const MeasuredTensor& tensor, bool is_kept, MeasuredCall* call) const;
-  void add_measured(const MeasuredTensor& tensor, std::span<const Layer> layers,
-                    MeasuredCall* call) const;
-  void take_norms(const MeasuredTensor& tensor, MeasuredCall* call) const;
-  void conclude(MeasuredCall* call) const;
   Status find_levels();
-  Result<bool> agree_on_cuts();
-  void join_parts(MeasuredCall* call) const;
-  Status agree_on_errors();
-  Status agree_on_sums();
-  std::size_t default_level_of(std::size_t place) const;
   void set_levels(const std::vector<std::size_t>& by_part);
-  double bytes_of(const LeveledCall& call) const;
 
   const CallSettings& settings_;
-  Peers& peers_;
   const std::unique_ptr<LevelFamily> family_;
-  const bool has_parts_;
+  const StepMeasurer measurer_;
   const std::shared_ptr<CallSequence> sequence_;
   std::uint64_t breaks_ = 0;
-  const std::vector<LeveledCall> no_levels_;
-  std::map<std::uint64_t, KnownStep> known_;  // By CallPattern::cycle_id().
-  KnownStep* step_ = nullptr;                 // That the last call is of, if it is known.
-  std::uint64_t last_leveled_ = 0;            // The last one that had levels; 0: none had.
-  std::size_t position_ = 0;                  // Of that call.
-  bool wants_values_ = false;
-  bool has_changed_sizes_ = false;
-  std::string_view codec_;
-  std::span<const LeveledPart> parts_;
+  std::map<std::uint64_t, LeveledStep> known_;  // By CallPattern::cycle_id().
+  LeveledStep* step_ = nullptr;                 // That the last call is of, if it is known.
+  std::uint64_t last_leveled_ = 0;              // The last one that had levels; 0: none had.
+  std::size_t position_ = 0;                    // Of that call.
+  struct {
+    std::string_view codec;
+    std::span<const LeveledPart> parts;
+    bool has_changed_sizes = false;
+    bool wants_values = false;
+  } chosen_;  // For that call.
 };
 
 }  // namespace ringpress::nccl_plugin::tuning
