@@ -35,35 +35,11 @@
 #include <vector>
 
 #include "nccl_plugin/session/calls/call_history.h"
+#include "nccl_plugin/session/calls/known_cycles.h"
 #include "nccl_plugin/session/calls/tensor_call.h"
 #include "nccl_plugin/session/state/state_bytes.h"
 
 namespace ringpress::nccl_plugin {
-
-/// What names a tensor: the shortest sequence that it recurs in, and its place there.
-struct TensorPlace {
-  std::uint64_t cycle = 0;  // CallPattern::cycle_id().
-  std::size_t position = 0;
-
-  bool operator==(const TensorPlace&) const = default;
-};
-
-/// A sequence that was found.
-struct CallCycle {
-  std::uint64_t id = 0;
-  std::vector<TensorCall> calls;
-  std::vector<std::uint64_t> hashes;  // Of the calls.
-  std::vector<TensorPlace> tensors;   // Of the calls.
-  // [p]: how many calls since the last surprise are those of the sequence up to its call p.
-  std::vector<std::size_t> matches;
-  bool has_own_buffers = false;
-  bool is_proven = false;
-};
-/// How many of the last calls are those of a cycle up to a position of it.
-struct CycleMatch {
-  std::size_t calls = 0;
-  std::size_t position = 0;  // Of the last of them.
-};
 
 /// Finds the shortest sequence that the calls repeat.
 class CallPattern {
@@ -74,7 +50,7 @@ class CallPattern {
   static constexpr std::size_t kProofPeriods = 3;
   static constexpr std::size_t kProofCalls = 8;
   // Proven sequences that are kept: those that were left longest ago are forgotten.
-  static constexpr std::size_t kMostKnown = 8;
+  static constexpr std::size_t kMostKnown = KnownCycles::kMost;
 
   /// Takes note of the next call. Gives its position in the repeating sequence, or nothing while no
   /// repetition has been seen since the last surprise (a call that did not fit).
@@ -92,7 +68,7 @@ class CallPattern {
   /// place of a shorter sequence with own buffers, which this one is but for strays.
   const TensorPlace& tensor(std::size_t position) const { return known_.front().tensors[position]; }
   /// Numbers that observe() has just given up for good.
-  std::span<const std::uint64_t> forgotten() const { return forgotten_; }
+  std::span<const std::uint64_t> forgotten() const { return known_.forgotten(); }
   /// How often a call did not fit the sequence.
   std::uint64_t breaks() const { return breaks_; }
   /// True if the sequence holds at least two different calls, so that its beginning is certain.
@@ -106,7 +82,7 @@ class CallPattern {
   /// The calls before the sequence, or the last ones; then each sequence that is known.
   std::vector<std::span<const TensorCall>> seen() const;
   /// Number of the last sequence that was new.
-  std::uint64_t last_id() const { return last_id_; }
+  std::uint64_t last_id() const { return known_.last_id(); }
   /// Forgets those up to this number that are not being repeated; forgotten() has them.
   void forget_until(std::uint64_t id);
 
@@ -115,37 +91,27 @@ class CallPattern {
   void load(StateReader& from);
 
  private:
-  bool is_certain() const;
   std::optional<std::size_t> go_on();
   void leave();
   std::size_t refuted_run() const;
-  void forget(std::size_t index);
-  void forget_oldest();
   void note(const TensorCall& call);
   bool find_known();
   bool find_new();
-  std::optional<std::size_t> best_explained() const;
   std::size_t suggested_period() const;
-  void believe(std::size_t index, std::size_t position, std::size_t run);
-  void believe_new(std::size_t period);
+  void believe(const KnownCycles::Place& place);
   void note_proof();
   void give_up();
   void recall_run();
   bool is_sound() const;
 
-  // While a sequence is believed or interrupted, it is the first. All others are proven, the last
-  // used first.
-  std::vector<CallCycle> known_;
-  std::vector<CycleMatch> matches_;  // Of each of them, after the last call.
+  KnownCycles known_;
   bool is_locked_ = false;
   bool is_interrupted_ = false;  // By so many strays:
   std::size_t strays_ = 0;
   std::size_t cursor_ = 0;  // Of the next call.
   std::size_t run_ = 0;     // Calls that have fitted it, those that suggested it included.
   std::size_t since_ = 0;   // Of these, those since it was believed.
-  std::uint64_t last_id_ = 0;
   std::uint64_t breaks_ = 0;
-  std::vector<std::uint64_t> forgotten_;
 
   CallHistory history_;       // While a sequence is believed it tells the last calls.
   std::size_t evidence_ = 0;  // Of the longest run that was refuted since something was proven.
