@@ -179,7 +179,7 @@ Status AllReduces::recall(PreparedCall* call, const Sent& sent, std::size_t coun
 void AllReduces::find_residual(PreparedCall* call, const TensorCall& tensor) {
   CollectiveContext& context = call->context;
   if (context.codec->traits().lossless) return;
-  ToKeep wanted{call->decision.error_feedback, 0};
+  ToKeep wanted{call->decision.error_feedback, 0, 0, context.codec->specification()};
   if (const Projection* const projection = context.codec->projection()) {
     context.layers = session_.hints.find({tensor.count, tensor.dtype, tensor.address});
     const TensorShape shape{tensor.count, context.layers};
@@ -206,7 +206,8 @@ Status MeshCommunicator::reduce_scatter(const void* send, void* receive, std::si
   if (call.decision.error_feedback && receive_count <= kLargestResidual / shards) {
     const TensorCall tensor{CollectiveKind::kReduceScatter, receive_count * shards, dtype,
                             reduction.op, send};
-    call.context.residual = session_.feedback.find(tensor).residual;
+    const ToKeep wanted{true, 0, 0, call.context.codec->specification()};
+    call.context.residual = session_.feedback.find(tensor, wanted).residual;
   }
   call.raw_bytes = receive_count * dtype_size(dtype) * static_cast<std::uint64_t>(size() - 1);
   const Status status =

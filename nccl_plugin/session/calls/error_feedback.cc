@@ -24,6 +24,7 @@ Kept ErrorFeedback::find(const TensorCall& as_called, const ToKeep& wanted) {
 
 std::optional<KeptPlace> ErrorFeedback::locate(const TensorCall& call) {
   const CallPlaces places = sequence_->ask(CallUser::kFeedback, call);
+  const std::uint64_t number = calls_++;
   for (const std::uint64_t cycle : places.buffers.forgotten()) {
     tensors_.drop(CallsBy::kBuffer, cycle);
   }
@@ -33,11 +34,13 @@ std::optional<KeptPlace> ErrorFeedback::locate(const TensorCall& call) {
     tensors_.drop(CallsBy::kShape, places.shapes.cycle_id());
     keeps_buffers_ = true;
     calls_by_shape_ = 0;
+    tensors_.follow(CallsBy::kBuffer, places.buffers, *places.by_buffer, number);
     const TensorPlace& tensor = places.buffers.tensor(*places.by_buffer);
     return KeptPlace{CallsBy::kBuffer, tensor.cycle, tensor.position};
   }
   if (!places.by_shape) calls_by_shape_ = 0;
   if (!places.by_shape || !may_go_by_shape(places)) return std::nullopt;
+  tensors_.follow(CallsBy::kShape, places.shapes, *places.by_shape, number);
   return KeptPlace{CallsBy::kShape, places.shapes.cycle_id(), *places.by_shape};
 }
 
@@ -74,6 +77,7 @@ void ErrorFeedback::load(StateReader& from) {
 
 void ErrorFeedback::adopt(ErrorFeedback&& loaded) {
   tensors_ = std::move(loaded.tensors_);
+  calls_ = 0;
   keeps_buffers_ = loaded.keeps_buffers_;
   calls_by_shape_ = loaded.calls_by_shape_;
 }

@@ -27,18 +27,21 @@ namespace ringpress::nccl_plugin {
 /// The residuals of one communicator. One thread at a time.
 class ErrorFeedback {
  public:
-  /// `limit_bytes` 0: no limit. Above it, the residuals used longest ago are dropped; where
-  /// `memory` has no room, those of other sequences. `memory` outlives this.
+  /// `limit_bytes` 0: no limit. With one, as many tensors of a sequence as fit have residuals, as
+  /// KeptTensors says; where `memory` has no room, those of other sequences are dropped. `memory`
+  /// outlives this.
   explicit ErrorFeedback(std::size_t limit_bytes, ResidualMemory& memory = host_residual_memory(),
                          std::shared_ptr<CallSequence> sequence = std::make_shared<CallSequence>())
       : sequence_(std::move(sequence)), tensors_(limit_bytes, memory) {}
 
   /// What is kept for a call, valid until the next find(). No residual if the call's place in the
-  /// pattern is not certain yet; nothing if it alone exceeds the limit.
+  /// pattern is not certain yet; nothing if there is no room for it.
   Kept find(const TensorCall& call, const ToKeep& wanted = {});
 
   /// The call goes without what is kept of it, this time. It has its place in the pattern.
-  void pass(const TensorCall& call) { static_cast<void>(locate(call)); }
+  void pass(const TensorCall& call) {
+    if (const std::optional<KeptPlace> place = locate(call)) tensors_.pass(*place);
+  }
 
   /// A result was no finite number. Programs whose loss is scaled take that for an overflow: they
   /// leave the step out and go on with half the scale. So half of each residual is kept, once
@@ -64,6 +67,7 @@ class ErrorFeedback {
 
   const std::shared_ptr<CallSequence> sequence_;
   bool keeps_buffers_ = true;       // The program, as far as is known.
+  std::uint64_t calls_ = 0;         // All that were asked about.
   std::size_t calls_by_shape_ = 0;  // In a row: those that the pattern of shapes explains.
   KeptTensors tensors_;
 };

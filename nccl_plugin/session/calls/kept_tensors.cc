@@ -5,7 +5,6 @@
 #include <iterator>
 #include <utility>
 
-#include "ringpress/internal/log.h"
 
 namespace ringpress::nccl_plugin {
 namespace {
@@ -92,6 +91,7 @@ KeptTensor* KeptTensors::look_up(const KeptPlace& place, const ToKeep& wanted) {
   if (found == by_place_.end()) return nullptr;
   const Entries::iterator entry = found->second;
   entries_.splice(entries_.begin(), entries_, entry);
+  entry->passes = 0;
   fit_state(&*entry, wanted.state_count);
   return &*entry;
 }
@@ -126,7 +126,7 @@ KeptTensor* KeptTensors::by_address(const TensorCall& call, ToKeep wanted) {
     KeptTensor* const entry = look_up(known->second, wanted);
     if (entry != nullptr) return entry;
   }
-  if (limit_bytes_ != 0 && bytes_ + bytes_to_keep(call, wanted) > limit_bytes_) return nullptr;
+  if (!room_.has(bytes_to_keep(call, wanted))) return nullptr;
   if (by_place_.count(alone) != 0) erase(by_place_.at(alone));  // Of a call of another type.
   KeptTensor* const entry = insert(alone, call, wanted);
   if (entry != nullptr) note_alone(alone);
@@ -137,24 +137,18 @@ KeptTensor* KeptTensors::insert(const KeptPlace& place, const TensorCall& call,
                                 const ToKeep& wanted) {
   const std::size_t bytes = bytes_to_keep(call, wanted);
   if (bytes == 0) return nullptr;
-  if (limit_bytes_ != 0 && bytes > limit_bytes_) {
-    if (!warned_) {
-      log_line(LogLevel::kWarn,
-               "a tensor needs %zu bytes for error feedback and RINGPRESS_EF_MAX_BYTES is %zu: it "
-               "is compressed without",
-               bytes, limit_bytes_);
-    }
-    warned_ = true;
+  if (!make_room(bytes, place, nullptr)) {
+    room_.go_without(bytes, place, wanted.codec, entries_);
     return nullptr;
   }
-  make_room(bytes, 0);
   KeptTensor entry{place,
                    call,
-                   wanted,
+                   {wanted.residual, wanted.state_count, wanted.memory_count},
                    {nullptr, FreeFloats{memory_}},
                    {nullptr, FreeFloats{memory_}},
                    {std::vector<float>(wanted.state_count), 0, 0},
-                   false};
+                   false,
+                   0};
   if (wanted.residual) entry.residual.reset(allocate(call.count, place));
   if (wanted.memory_count > 0) entry.memory.reset(allocate(wanted.memory_count, place));
   // Out of memory: the call goes without.
@@ -162,18 +156,18 @@ KeptTensor* KeptTensors::insert(const KeptPlace& place, const TensorCall& call,
   if (wanted.memory_count > 0 && entry.memory == nullptr) return nullptr;
   entries_.push_front(std::move(entry));
   by_place_[place] = entries_.begin();
-  bytes_ += bytes;
+  room_.take(place, bytes);
   if (!place.by) ++alone_entries_;
   return &entries_.front();
 }
 
-/// What other sequences keep gives way. Null: there is no room all the same.
+/// What may give way does. Null: there is no room all the same.
 float* KeptTensors::allocate(std::size_t count, const KeptPlace& place) {
   float* memory = memory_->allocate(count);
-  while (memory == nullptr && !entries_.empty() && place.by) {
-    const KeptPlace& oldest = entries_.back().place;
-    if (oldest.by == place.by && oldest.cycle == place.cycle) break;
-    erase(std::prev(entries_.end()));
+  while (memory == nullptr && room_.is_followed(place)) {
+    const Entries::iterator oldest = room_.oldest_to_go(&entries_, nullptr);
+    if (oldest == entries_.end()) break;
+    erase(oldest);
     memory = memory_->allocate(count);
   }
   return memory;
@@ -182,30 +176,28 @@ float* KeptTensors::allocate(std::size_t count, const KeptPlace& place) {
 /// The layers of a tensor may change, and with them what is to be kept: that starts anew.
 void KeptTensors::fit_state(KeptTensor* entry, std::size_t state_count) {
   if (entry->state.values.size() == state_count) return;
-  bytes_ -= entry->bytes();
+  if (!entry->state.values.empty()) room_.give_back(entry->state.values.size() * sizeof(float));
   entry->state = {};
-  bytes_ += entry->bytes();
-  if (!make_room(state_count * sizeof(float), 1)) return;
+  if (!make_room(state_count * sizeof(float), entry->place, entry)) return;
   entry->state.values.resize(state_count);
-  bytes_ += state_count * sizeof(float);
+  room_.take(entry->place, state_count * sizeof(float));
 }
 
-/// Drops what was used longest ago until `bytes` more fit, but for the last `spared` entries.
-bool KeptTensors::make_room(std::size_t bytes, std::size_t spared) {
-  if (limit_bytes_ == 0) return true;
-  std::size_t spared_bytes = 0;
-  std::size_t left = spared;
-  for (auto entry = entries_.begin(); entry != entries_.end() && left > 0; ++entry, --left) {
-    spared_bytes += entry->bytes();
-  }
-  if (spared_bytes + bytes > limit_bytes_) return false;  // Whatever is dropped.
-  while (bytes_ + bytes > limit_bytes_ && entries_.size() > spared) {
-    erase(std::prev(entries_.end()));
-  }
-  return bytes_ + bytes <= limit_bytes_;
+/// Drops what gives way to a place until `bytes` more fit, but for `spared`. False, and nothing is
+/// dropped, if they would not fit then.
+bool KeptTensors::make_room(std::size_t bytes, const KeptPlace& place, const KeptTensor* spared) {
+  if (!room_.can_have(bytes, place, entries_, spared)) return false;
+  while (!room_.has(bytes)) erase(room_.next_to_go(place, &entries_, spared));
+  return true;
+}
+
+void KeptTensors::pass(const KeptPlace& place) {
+  const auto found = by_place_.find(place);
+  if (found != by_place_.end()) room_.note_pass(&*found->second);
 }
 
 void KeptTensors::drop(CallsBy by, std::uint64_t cycle) {
+  room_.forget(by, cycle);
   if (by_place_.empty() || by_place_.rbegin()->first.by < by) return;
   auto found = by_place_.lower_bound(KeptPlace{by, cycle, 0});
   while (found != by_place_.end() && found->first.by == by && found->first.cycle == cycle) {
@@ -222,12 +214,12 @@ void KeptTensors::leave_alone(Entries::iterator entry) {
   const bool can_be = has_state && entry->place.by == CallsBy::kBuffer &&
                       entry->call.address != nullptr && by_place_.count(alone) == 0;
   if (!can_be) return erase(entry);
-  bytes_ -= entry->bytes();
+  room_.give_back(entry->bytes());
   by_place_.erase(entry->place);
   entry->kept.residual = false;
   entry->residual.reset();
   entry->place = alone;
-  bytes_ += entry->bytes();
+  room_.take(alone, entry->bytes());
   ++alone_entries_;
   by_place_[alone] = entry;
   note_alone(alone);
@@ -243,7 +235,7 @@ void KeptTensors::note_alone(const KeptPlace& alone) {
 }
 
 void KeptTensors::erase(Entries::iterator entry) {
-  bytes_ -= entry->bytes();
+  room_.give_back(entry->bytes());
   if (!entry->place.by) --alone_entries_;
   const auto known = by_address_.find(alone_place(entry->call));
   if (known != by_address_.end() && known->second == entry->place) by_address_.erase(known);
@@ -268,7 +260,7 @@ void KeptTensors::load_entry(StateReader& from) {
   from.require(by_place_.count(place) == 0);
   if (!from.is_ok()) return;
   // Where less may be kept than when it was saved, the last used is what stays.
-  const bool is_kept = limit_bytes_ == 0 || bytes_ + bytes_to_keep(call, wanted) <= limit_bytes_;
+  const bool is_kept = room_.has(bytes_to_keep(call, wanted));
   KeptTensor* const entry = is_kept ? insert(place, call, wanted) : nullptr;
   from.require(!is_kept || entry != nullptr);
   if (entry == nullptr) return from.skip(bytes_to_keep(call, wanted));

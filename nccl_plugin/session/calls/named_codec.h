@@ -27,6 +27,9 @@ struct NamedCodec {
   std::string loss;                  // As loss_without_feedback() of other calls than all-reduces.
 };
 
+/// What is to be said of calls that are to have error feedback and have none, where such a codec is
+/// for it; else empty.
+std::string lost_without_feedback(const std::string& specification);
 /// What is to be said of calls that have no error feedback, as the user has switched it off or as
 /// they are no all-reduces, where such a codec is for error feedback; else empty.
 std::string loss_without_feedback(const std::string& specification, bool is_switched_off);

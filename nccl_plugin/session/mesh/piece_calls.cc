@@ -48,7 +48,8 @@ Status PieceCalls::start(const PiecewiseTensor& tensor) {
   if (decision_.error_feedback && !codec->codec->traits().lossless) {
     residual_ = session_.feedback
                     .find({CollectiveKind::kAllReduce, tensor.count, tensor.dtype, tensor.op,
-                           tensor.address, tensor.layout})
+                           tensor.address, tensor.layout},
+                          {true, 0, 0, codec->codec->specification()})
                     .residual;
   }
   return Status::ok();
