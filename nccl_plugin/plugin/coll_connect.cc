@@ -74,6 +74,11 @@ Result<CollComm::Communicators> make_lanes(std::span<const UniqueId> handles, in
                                            const SharedDeadline& deadline) {
   Settings worker_settings = settings;
   worker_settings.statistics.clear();  // Of all workers together: CollComm.
+  // So is the limit. (Each worker has other pieces of about each tensor.)
+  if (settings.feedback_limit_bytes != 0) {
+    worker_settings.feedback_limit_bytes =
+        std::max<std::size_t>(settings.feedback_limit_bytes / kCollWorkers, 1);
+  }
   // Each worker has a thread of its own, which nobody is to keep from its sockets.
   if (worker_settings.progress_thread == ProgressThread::kAuto) {
     worker_settings.progress_thread = ProgressThread::kOff;
