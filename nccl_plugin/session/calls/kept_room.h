@@ -69,7 +69,7 @@ class KeptRoom {
   std::size_t held_ = 0;
   PlaceOrder order_;
   std::map<KeptPlace, Without> without_;  // Of the sequence that is repeated.
-  std::uint64_t changes_ = 0;  // Of what is kept, and of what may give way.
+  std::uint64_t changes_ = 0;             // Of what is kept, and of what may give way.
   bool warned_ = false;
 };
 

@@ -5,7 +5,6 @@
 #include <iterator>
 #include <utility>
 
-
 namespace ringpress::nccl_plugin {
 namespace {
 

@@ -15,8 +15,8 @@
 
 namespace ringpress::nccl_plugin {
 
-/// Of one communicator. What is found is valid until the next call. Where not all fit, KeptRoom says
-/// what has room.
+/// Of one communicator. What is found is valid until the next call. Where not all fit, KeptRoom
+/// says what has room.
 class KeptTensors {
  public:
   /// As ErrorFeedback has them.
