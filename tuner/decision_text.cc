@@ -56,6 +56,10 @@ std::string to_text(const WhyExact& why) {
       return "RINGPRESS_CODEC=none";
     case ExactReason::kBudgetNone:
       return "RINGPRESS_BUDGET=none";
+    case ExactReason::kBudgetUnmet:
+      return "every codec loses more than RINGPRESS_BUDGET allows";
+    case ExactReason::kLosesTooMuch:
+      return codec + " was measured to lose more than RINGPRESS_BUDGET allows";
     case ExactReason::kAllReducesOnly:
       return codec + " compresses all-reduces only";
     case ExactReason::kTooSmall:

@@ -135,7 +135,9 @@ class SettingsPlanner : public Planner {
     } else if (is_auto && request.call_class != CallClass::kGradient) {
       why = {ExactReason::kNoGradient, static_cast<std::uint32_t>(request.call_class), {}};
     } else if (is_no_codec(usual_codec(settings_))) {
-      why.reason = is_auto ? ExactReason::kBudgetNone : ExactReason::kCodecNone;
+      const auto of_budget =
+          settings_.budget.error > 0 ? ExactReason::kBudgetUnmet : ExactReason::kBudgetNone;
+      why.reason = is_auto ? of_budget : ExactReason::kCodecNone;
     }
     return why;
   }

@@ -56,6 +56,9 @@ Result<Decision> decide_call(const Planner& planner, const PlanRequest& request,
     RINGPRESS_ASSIGN_OR_RETURN(const std::string_view level, advisers.level_of(request, decision));
     decision = follow_level(level, decision);
   }
+  if (!decision.is_exact()) {
+    decision = follow_guard(advisers.guarded_codec(request, decision), decision);
+  }
   return ask_codec(advisers, request, decision);
 }
 
@@ -128,6 +131,12 @@ Decision follow_tuned(const std::optional<TunedChoice>& choice, const PlanReques
 
 Decision follow_level(std::string_view level, Decision decision) {
   if (!level.empty()) decision.codec = level;
+  return decision;
+}
+
+Decision follow_guard(std::string_view codec, Decision decision) {
+  if (codec.empty()) return exact_for(ExactReason::kLosesTooMuch, decision);
+  decision.codec = codec;
   return decision;
 }
 

@@ -7,6 +7,7 @@
 //   follow_warm_up()  the first steps of a training
 //   follow_tuned()    what is tried, or has proved best
 //   follow_level()    levels of compression
+//   follow_guard()    what samples of earlier calls have lost
 //   follow_codec()    what the codec can do with such values
 //
 // Behind a library on a device, follow_stream() says what streams have room for, and a step's plan
@@ -90,6 +91,11 @@ class CallAdvisers {
   virtual Result<std::string_view> level_of(const PlanRequest&, const Decision&) {
     return std::string_view();
   }
+  /// Of each call that has a codec, on a whole tensor: the one that it has for what earlier ones
+  /// have lost, or the same; empty: none. Lives as long as Decision asks for.
+  virtual std::string_view guarded_codec(const PlanRequest&, const Decision& decision) {
+    return decision.codec;
+  }
   virtual Result<CodecLimits> limits_of(const PlanRequest&, const Decision&) {
     return CodecLimits();
   }
@@ -118,6 +124,7 @@ Decision follow_warm_up(const std::optional<WarmUpCall>& warm_up, Decision decis
 Decision follow_tuned(const std::optional<TunedChoice>& choice, const PlanRequest& request,
                       Decision decision);
 Decision follow_level(std::string_view level, Decision decision);
+Decision follow_guard(std::string_view codec, Decision decision);
 Decision follow_codec(const CodecLimits& limits, const PlanRequest& request, Decision decision);
 Decision follow_stream(const StreamLimits& limits, const PlanRequest& request, Decision decision);
 Decision follow_extent(PiecewiseTensor::Known known, const CodecLimits& limits, Decision decision);

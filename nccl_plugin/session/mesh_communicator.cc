@@ -143,6 +143,8 @@ Status AllReduces::run_now(const Sent& sent, void* receive, std::size_t count, D
     call.started = Clock::now();
   }
   RINGPRESS_RETURN_IF_ERROR(recall(&call, sent, count));
+  RINGPRESS_RETURN_IF_ERROR(
+      calls_.begin_look({CollectiveKind::kAllReduce, count, dtype, reduction.op}, send, &call));
   const auto ranks = static_cast<std::uint64_t>(session_.size());
   call.raw_bytes = count * dtype_size(dtype) * 2 * (ranks - 1) / ranks;
   return calls_.finish(call, run_timed(call, {send, receive, count}));
@@ -154,6 +156,7 @@ Status AllReduces::run_timed(const PreparedCall& call, const AllReduceArgs& args
   calls_.scales().learn(args.receive);
   calls_.look_for_overflow(call, args.receive, args.count);
   const CallSignature& signature = call.context.call;
+  calls_.end_look({signature.kind, args.count, signature.dtype, signature.op}, call, args.receive);
   calls_.advisers().end_all_reduce(
       {signature.kind, args.count, signature.dtype, signature.op, args.send},
       call.decision.is_by_rule());

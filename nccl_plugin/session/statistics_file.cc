@@ -51,6 +51,18 @@ std::string counts_by_reason(const std::map<std::string, std::uint64_t>& counts)
   return json + "}";
 }
 
+std::string list_of(const std::vector<MeasuredError>& errors) {
+  std::string json = "[";
+  for (const MeasuredError& error : errors) {
+    if (json.size() > 1) json += ", ";
+    json += "{" + field("count", static_cast<std::uint64_t>(error.count)) +
+            "\"type\": " + quoted(dtype_name(error.dtype)) + ", " + field("looks", error.looks) +
+            field("last", error.last) + field("mean", error.mean) + field("worst", error.worst) +
+            "\"more_bits\": " + std::to_string(error.more_bits) + "}";
+  }
+  return json + "]";
+}
+
 /// O_NONBLOCK: a pipe without a reader is an error, not a wait.
 constexpr int kOpenFlags = O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
 
@@ -80,6 +92,7 @@ std::string statistics_line(int rank, int size, const Statistics& statistics, St
          field("unsent_tensors", statistics.unsent_tensors) +
          field("unsent_elements", statistics.unsent_elements) +
          field("unsent_norm", statistics.unsent_norm) + field(time_name, statistics.nanoseconds) +
+         "\"errors\": " + list_of(statistics.errors) + ", " +
          "\"exact_calls\": " + counts_by_reason(statistics.exact_calls) + ", " +
          "\"last_codec\": " + quoted(statistics.last_codec) +
          ", \"last_algorithm\": " + quoted(statistics.last_algorithm) +

@@ -77,7 +77,7 @@ std::string chosen_by(const GivenCodec& given, const Settings& settings) {
 
 Status check_values(const Settings& settings) {
   RINGPRESS_RETURN_IF_ERROR(check_settings(settings));
-  RINGPRESS_RETURN_IF_ERROR(check_budget(settings.budget, "RINGPRESS_BUDGET="));
+  RINGPRESS_RETURN_IF_ERROR(check_budget(settings.budget.codec, "RINGPRESS_BUDGET="));
   RINGPRESS_RETURN_IF_ERROR(check_rules(settings));
   return check_codec(settings);
 }
@@ -106,7 +106,7 @@ Status check_host_rank(const Settings& settings) {
 Settings in_streams(Settings settings) {
   std::optional<std::string>& codec = settings.codec.specification;
   if (codec) codec = compress_kernels::stream_specification(*codec);
-  settings.budget = compress_kernels::stream_specification(settings.budget);
+  settings.budget.codec = compress_kernels::stream_specification(settings.budget.codec);
   for (Rule& rule : settings.rule_list) {
     rule.codec = compress_kernels::stream_specification(rule.codec);
   }

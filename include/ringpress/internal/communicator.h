@@ -14,6 +14,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "ringpress/internal/projection.h"
 #include "ringpress/internal/rendezvous.h"
@@ -83,6 +84,18 @@ struct HintedCall {
   auto operator<=>(const HintedCall&) const = default;
 };
 
+/// How far sums of one shape of all-reduces were from exact ones, by samples: relative, in the l2
+/// norm, of one call each.
+struct MeasuredError {
+  std::size_t count = 0;  // Elements.
+  DType dtype = DType::kFloat32;
+  std::uint64_t looks = 0;
+  double last = 0;
+  double mean = 0;  // The root of the mean square.
+  double worst = 0;
+  int more_bits = 0;  // That such calls have now, for what was measured.
+};
+
 /// What a communicator did, since it was made.
 struct Statistics {
   std::uint64_t calls = 0;
@@ -98,6 +111,7 @@ struct Statistics {
   std::uint64_t unbiased_calls = 0;      // Compressed without error feedback as a tensor was not
                                          // known for certain; of compressed_calls.
   std::uint64_t scaled_calls = 0;        // With coordinate scales; of compressed_calls.
+  std::vector<MeasuredError> errors;     // Of compressed all-reduces.
   std::uint64_t nanoseconds = 0;         // Spent in collective calls.
   std::uint64_t observed_calls = 0;      // RINGPRESS=observe: calls that would be compressed,
   std::uint64_t observed_raw_bytes = 0;  // and their part of raw_bytes.

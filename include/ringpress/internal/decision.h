@@ -36,6 +36,7 @@ enum class ExactReason : std::uint8_t {
   kDeniedByRule,
   kCodecNone,
   kBudgetNone,
+  kBudgetUnmet,     // Every codec loses more than the error that was given.
   kAllReducesOnly,  // WhyExact::codec compresses nothing else.
   kTooSmall,
   kOneHost,
@@ -46,7 +47,8 @@ enum class ExactReason : std::uint8_t {
   kStepNoShorter,
   kNothingGained,
   kTrial,
-  kWarmUp,  // WhyExact::codec will compress it; number: of steps.
+  kLosesTooMuch,  // WhyExact::codec, as was measured, for what the budget allows.
+  kWarmUp,        // WhyExact::codec will compress it; number: of steps.
   kPutOff,
   // What the codec can do. WhyExact::codec: the codec.
   kSavesNothing,  // WhyExact::number: the DType.

@@ -56,6 +56,14 @@ struct CodecChoice {
   bool is_automatic() const { return !specification.has_value(); }
 };
 
+/// RINGPRESS_BUDGET: what automatic mode may lose.
+struct BudgetChoice {
+  static constexpr const char* kError = "error=";
+
+  std::string codec;  // For the codec factory: nothing that loses more.
+  double error = 0;   // Of a sum, relative, if the user gave that; 0: a codec was given.
+};
+
 /// RINGPRESS_WARMUP_STEPS.
 struct WarmUpChoice {
   static constexpr const char* kAutomatic = "auto";

@@ -41,7 +41,7 @@ struct CallSettings {
 /// The codec that all calls get for which no rule names one: RINGPRESS_CODEC, or the budget's where
 /// that is auto.
 inline const std::string& usual_codec(const CallSettings& settings) {
-  return settings.codec.is_automatic() ? settings.budget : *settings.codec.specification;
+  return settings.codec.is_automatic() ? settings.budget.codec : *settings.codec.specification;
 }
 
 /// True where the engine chooses how calls are made, within the budget.

@@ -15,6 +15,7 @@
 #include "nccl_plugin/session/decision_chain.h"
 #include "nccl_plugin/session/lazy/lazy_calls.h"
 #include "nccl_plugin/session/ring_topology.h"
+#include "nccl_plugin/session/settings/budget_error.h"
 #include "nccl_plugin/session/steps/warm_up.h"
 #include "nccl_plugin/session/tuning/level_family.h"
 #include "nccl_plugin/session/usable_settings.h"
@@ -217,8 +218,12 @@ Settings good_settings(const std::string& budget) {
   settings.comm_name = "";
   Status valid = Status::ok();
   if (!budget.empty()) {
-    settings.budget = budget;
-    valid = nccl_plugin::check_budget(budget, "--budget ");
+    const std::optional<BudgetChoice> read = nccl_plugin::read_budget(budget);
+    if (!read) {
+      throw terminal::Error("--budget " + budget + ": expected " + nccl_plugin::kExpectedBudget);
+    }
+    settings.budget = *read;
+    valid = nccl_plugin::check_budget(settings.budget.codec, "--budget ");
   }
   if (valid.is_ok()) {
     valid = is_on_host(settings)

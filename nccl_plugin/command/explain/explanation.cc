@@ -120,8 +120,8 @@ Explainer::Explainer(const ExplainOptions& options, const Settings& settings)
       dtype_(parse_dtype(options.dtype)),
       shape_(parse_shape(options)),
       links_(parse_links(options)),
-      codecs_(codecs_of(options, settings.budget)),
-      budget_(name_among(codecs_, settings.budget)) {}
+      codecs_(codecs_of(options, settings.budget.codec)),
+      budget_(name_among(codecs_, settings.budget.codec)) {}
 
 Explanation Explainer::explain(std::size_t bytes) {
   Explanation explanation{shape_, links_, {}, {}, {}, {}, {}};

@@ -35,6 +35,14 @@ class ByShape {
     return found == values_.end() ? nullptr : &found->second;
   }
 
+  /// `take(kind, count, dtype, op, value)`, in no order that means anything.
+  template <typename Take>
+  void for_each(Take&& take) const {
+    for (const auto& [shape, value] : values_) {
+      take(shape.kind, shape.count, shape.dtype, shape.op, value);
+    }
+  }
+
   /// `put_value(value)` writes one value.
   template <typename PutValue>
   void save(StateWriter& to, PutValue&& put_value) const {

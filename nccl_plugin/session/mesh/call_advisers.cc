@@ -39,6 +39,7 @@ MeshAdvisers::Kept MeshAdvisers::make_kept() const {
     }
   }
   kept.steps = std::make_unique<TrainingSteps>(session_.call_sequence);
+  kept.guard = std::make_unique<ErrorGuard>(allowed_error(settings));
   return kept;
 }
 
@@ -46,6 +47,7 @@ void MeshAdvisers::save(StateWriter& to) const {
   if (kept_.tuned != nullptr) kept_.tuned->save(to);
   if (kept_.levels != nullptr) kept_.levels->save(to);
   kept_.steps->save(to);
+  kept_.guard->save(to);
 }
 
 MeshAdvisers::Kept MeshAdvisers::load(StateReader& from) const {
@@ -53,6 +55,7 @@ MeshAdvisers::Kept MeshAdvisers::load(StateReader& from) const {
   if (kept.tuned != nullptr) kept.tuned->load(from);
   if (kept.levels != nullptr) kept.levels->load(from);
   kept.steps->load(from);
+  kept.guard->load(from);
   return kept;
 }
 
@@ -62,6 +65,7 @@ void MeshAdvisers::adopt(Kept&& kept) {
   if (kept_.tuned != nullptr) kept_.tuned->adopt(std::move(*kept.tuned));
   kept_.levels = std::move(kept.levels);
   kept_.steps = std::move(kept.steps);
+  kept_.guard = std::move(kept.guard);
 }
 
 Status MeshAdvisers::observe(const PlanRequest& request, const void* address) {
@@ -188,6 +192,14 @@ Result<std::string_view> MeshAdvisers::level_of(const PlanRequest& request,
   is_measured_ = kept_.levels->wants_values();
   parts_ = kept_.levels->parts();
   return kept_.levels->codec();
+}
+
+std::string_view MeshAdvisers::guarded_codec(const PlanRequest& request, const Decision& decision) {
+  const bool is_guarded = session_.settings.guard && request.kind == CollectiveKind::kAllReduce &&
+                          decision.codec_origin == Origin::kAutomatic;
+  if (!is_guarded) return decision.codec;
+  return kept_.guard->codec_for({request.kind, request.count, request.dtype, request.op},
+                                decision.codec);
 }
 
 Result<CodecLimits> MeshAdvisers::limits_of(const PlanRequest& request, const Decision& decision) {

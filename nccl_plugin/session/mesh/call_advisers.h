@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "nccl_plugin/session/calls/call_classes.h"
+#include "nccl_plugin/session/calls/error_guard.h"
 #include "nccl_plugin/session/decision_chain.h"
 #include "nccl_plugin/session/mesh/mesh_session.h"
 #include "nccl_plugin/session/state/state_bytes.h"
@@ -31,6 +32,7 @@ class MeshAdvisers final : public CallAdvisers {
     std::unique_ptr<tuning::TunedCalls> tuned;   // Null: nothing is left to be chosen.
     std::unique_ptr<tuning::StepLevels> levels;  // Null: calls have no bits of their own.
     std::unique_ptr<TrainingSteps> steps;        // Of the warm-up.
+    std::unique_ptr<ErrorGuard> guard;
   };
   /// Equal on all ranks.
   void save(StateWriter& to) const;
@@ -44,6 +46,7 @@ class MeshAdvisers final : public CallAdvisers {
   CallClass class_of(const PlanRequest& request) const { return classes_.class_of(request); }
 
   CallClasses& classes() { return classes_; }
+  ErrorGuard& guard() { return *kept_.guard; }
 
   /// A call begins; nothing of the one before is true of it.
   void begin_call();
@@ -58,6 +61,7 @@ class MeshAdvisers final : public CallAdvisers {
   Result<std::optional<TunedChoice>> tuned_for(const PlanRequest& request,
                                                const Decision& decision) override;
   Result<std::string_view> level_of(const PlanRequest& request, const Decision& decision) override;
+  std::string_view guarded_codec(const PlanRequest& request, const Decision& decision) override;
   Result<CodecLimits> limits_of(const PlanRequest& request, const Decision& decision) override;
 
   // Of the call that is decided on:

@@ -5,9 +5,15 @@
 #include "compress_kernels/factory.h"
 #include "nccl_plugin/session/statistics_file.h"
 #include "ringpress/internal/hash.h"
+#include "ringpress/internal/log.h"
 #include "ringpress/internal/projection.h"
 
 namespace ringpress::nccl_plugin {
+namespace {
+
+constexpr std::size_t kMostErrors = 32;  // In statistics.
+
+}  // namespace
 
 CallMaker::CallMaker(MeshSession& session)
     : session_(session),
@@ -89,6 +95,27 @@ Status CallMaker::add_scales(const TensorCall& tensor, PreparedCall* call) {
     context.call.codec_hash = combine_hash(context.call.codec_hash, chosen.hash);
     return Status::ok();
   });
+}
+
+Status CallMaker::begin_look(const TensorCall& tensor, const void* values, PreparedCall* call) {
+  const CodecTraits& traits = call->named->codec->traits();
+  const bool may_lose = !call->decision.is_exact() && !traits.identity && !traits.lossless;
+  ErrorGuard& guard = advisers_.guard();
+  call->is_looked_at = session_.settings.guard && may_lose && guard.is_due(tensor);
+  if (!call->is_looked_at) return Status::ok();
+  return session_.decide([&] {
+    const Status status = session_.peers.sum(guard.take(tensor, values));
+    call->started = Clock::now();
+    return status;
+  });
+}
+
+void CallMaker::end_look(const TensorCall& tensor, const PreparedCall& call, const void* result) {
+  if (!call.is_looked_at) return;
+  ErrorGuard& guard = advisers_.guard();
+  const std::string line = guard.judge(tensor, result, session_.size(), call.decision.codec);
+  if (!line.empty() && session_.rank() == 0) log_line(LogLevel::kWarn, "%s", line.c_str());
+  session_.statistics.add([&guard](Statistics* all) { all->errors = guard.errors(kMostErrors); });
 }
 
 /// A block that has one step is no number throughout if one of its values is none.

@@ -27,6 +27,7 @@ struct PreparedCall {
   Decision decision;
   std::uint64_t raw_bytes = 0;
   Clock::time_point started;
+  bool is_looked_at = false;  // ErrorGuard compares its result.
 };
 
 /// Of one communicator.
@@ -54,6 +55,10 @@ class CallMaker {
                                const CallSignature& signature, const Reduction& reduction);
   /// The call's tensor gets its scales, if it has some.
   Status add_scales(const TensorCall& tensor, PreparedCall* call);
+  /// Before and after such a call: now and then it is measured what it loses. `values`: of this
+  /// rank.
+  Status begin_look(const TensorCall& tensor, const void* values, PreparedCall* call);
+  void end_look(const TensorCall& tensor, const PreparedCall& call, const void* result);
   /// Of an all-reduce that has ended well: residuals are of the scale that gradients have next.
   void look_for_overflow(const PreparedCall& call, const void* result, std::size_t count);
   /// A communicator of one rank: the reduction of its own values alone.

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "nccl_plugin/session/rules/rules.h"
+#include "nccl_plugin/session/settings/budget_error.h"
 #include "nccl_plugin/session/settings/comm_name.h"
 #include "nccl_plugin/session/settings/environment.h"
 #include "nccl_plugin/session/settings/nccl_variables.h"
@@ -118,6 +119,13 @@ Status parse(const char*, const std::string& text, CodecChoice* value) {
   return Status::ok();
 }
 
+Status parse(const char* name, const std::string& text, BudgetChoice* value) {
+  const std::optional<BudgetChoice> found = nccl_plugin::read_budget(text);
+  if (!found) return refuse(name, text, nccl_plugin::kExpectedBudget);
+  *value = *found;
+  return Status::ok();
+}
+
 Status parse(const char* name, const std::string& text, WarmUpChoice* value) {
   value->steps.reset();
   if (text == WarmUpChoice::kAutomatic) return Status::ok();
@@ -189,6 +197,10 @@ std::string to_text(std::size_t value) {
 std::string to_text(double value) {
   char text[32];
   return std::string(text, std::to_chars(text, text + sizeof text, value).ptr);
+}
+
+std::string to_text(const BudgetChoice& budget) {
+  return budget.error > 0 ? BudgetChoice::kError + to_text(budget.error) : budget.codec;
 }
 
 /// False if no setting has that name.

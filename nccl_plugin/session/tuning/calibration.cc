@@ -271,7 +271,7 @@ Result<Calibrations> calibrate(Peers& peers, const CallSettings& settings, int r
   }
   for (std::size_t i = 0; i < kTunedTypes.size(); ++i) {
     RINGPRESS_ASSIGN_OR_RETURN(found.by_type[i].codecs,
-                               measure_codecs(peers, settings.budget, kTunedTypes[i]));
+                               measure_codecs(peers, settings.budget.codec, kTunedTypes[i]));
   }
   found.set_links(link, inside);
   return found;

@@ -98,7 +98,7 @@ TunedCalls::TunedCalls(const Settings& settings, Peers& peers)
     : TunedCalls(settings, peers, limits_of(settings)) {}
 
 bool TunedCalls::has_choice(const CallSettings& settings) {
-  return is_automatic(settings) && !is_no_codec(settings.budget);
+  return is_automatic(settings) && !is_no_codec(settings.budget.codec);
 }
 
 Result<std::optional<TunedChoice>> TunedCalls::choose(const PlanRequest& request,
@@ -190,7 +190,8 @@ Status TunedCalls::ask_or_calibrate() {
   const auto begin = std::chrono::steady_clock::now();
   RINGPRESS_ASSIGN_OR_RETURN(std::string hosts, name_hosts(peers_, interfaces_));
   RINGPRESS_ASSIGN_OR_RETURN(ranks_per_host_, count_ranks_per_host(peers_));
-  const CalibrationKey key{peers_.size(), ranks_per_host_, settings_.budget, std::move(hosts)};
+  const CalibrationKey key{peers_.size(), ranks_per_host_, settings_.budget.codec,
+                           std::move(hosts)};
   cache_path_ = calibration_path(settings_, key);
   RINGPRESS_ASSIGN_OR_RETURN(const std::string cached, ask_cache(key));
   if (!cached.empty()) {
@@ -309,7 +310,7 @@ const Calibration& TunedCalls::calibration_of(DType dtype) const {
 
 /// Of whatever ranks: that they are the same is not for this to find out.
 CalibrationKey TunedCalls::key_in_state() const {
-  return {0, ranks_per_host_, settings_.budget, "state"};
+  return {0, ranks_per_host_, settings_.budget.codec, "state"};
 }
 
 void TunedCalls::save(StateWriter& to) const {

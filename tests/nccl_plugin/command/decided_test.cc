@@ -58,7 +58,7 @@ Settings draw_settings(Dice& dice) {
       dice.one_of({Mode::kOn, Mode::kOn, Mode::kOn, Mode::kOff, Mode::kObserve, Mode::kLossless});
   settings.codec.specification = dice.one_of<std::optional<std::string>>(
       {std::nullopt, std::nullopt, std::nullopt, "q4", "none", "powersgd", "lossless", "fp16"});
-  settings.budget = dice.one_of({"q4", "q8", "none"});
+  settings.budget.codec = dice.one_of({"q4", "q8", "none"});
   settings.algorithm = dice.one_of<AlgorithmChoice>(
       {std::nullopt, std::nullopt, Algorithm::kRing, Algorithm::kSra, Algorithm::kHier});
   settings.backend = dice.one_of<BackendChoice>({std::nullopt, Backend::kHost});

@@ -35,6 +35,7 @@ set(session_tests
   calls/call_classes_test.cc
   calls/call_evidence_test.cc
   calls/coordinate_scales_test.cc
+  calls/error_guard_test.cc
   loss_scaling_test.cc
   calls/by_shape_test.cc
   steps/training_steps_test.cc

@@ -57,6 +57,7 @@ std::vector<SettingRow> rows_of_calls() {
       {"RINGPRESS", "on", "off", observe_job(job_with("q4"), sent_bytes_of)},
       {"RINGPRESS_CODEC", "q4", "q8", observe_job(job_with("q2"), sent_bytes_of)},
       {"RINGPRESS_MIN_BYTES", "2K", "8K", observe_job(two_sizes, sent_bytes_of)},
+      {"RINGPRESS_GUARD", "1", "0", observe_job(job_with("q4", 20), sent_bytes_of)},
       {"RINGPRESS_EF", "auto", "scales", observe_job(job_with("q4", 12), hash_of_results)},
       {"RINGPRESS_WARMUP_STEPS", "1", "2", observe_job(job_with("q2", 3), sent_bytes_of)},
       {"RINGPRESS_EF_MAX_BYTES", "0", "80000",

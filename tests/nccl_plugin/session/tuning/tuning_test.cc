@@ -167,7 +167,7 @@ TEST(Calibrate, KnowsHostsThatAreAlike) {
 TEST(Calibrate, IsTheSameOnAllRanksAndWithinTheBudget) {
   for (const char* const budget : {"q4", "bf16", "q2:block=64"}) {
     Settings settings = make_settings();
-    settings.budget = budget;
+    settings.budget.codec = budget;
     std::vector<std::string> texts(3);
     run_peers(3, [&](ThreadPeers& peers) {
       const Result<Calibrations> found = calibrate(peers, settings, 1);
