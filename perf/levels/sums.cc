@@ -51,7 +51,7 @@ LeveledCall find_levels(const Settings& settings, const RankGradients& gradients
     request.count = values.size();
     for (int step = 0; step < kSteps; ++step) {
       Decision decision;
-      decision.codec = settings.budget;
+      decision.codec = settings.budget.codec;
       if (!levels.choose(request, decision).is_ok()) throw std::runtime_error("levels are refused");
       if (!levels.wants_values()) continue;
       levels.take({values.data(), nullptr, values.size(), DType::kFloat32}, layers);
