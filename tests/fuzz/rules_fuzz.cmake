@@ -7,6 +7,7 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
     ${PROJECT_SOURCE_DIR}/nccl_plugin/session/settings/setting_file.cc
     ${PROJECT_SOURCE_DIR}/nccl_plugin/session/settings/environment.cc
     ${PROJECT_SOURCE_DIR}/nccl_plugin/session/settings/nccl_variables.cc
+    ${PROJECT_SOURCE_DIR}/nccl_plugin/session/settings/budget_error.cc
     ${PROJECT_SOURCE_DIR}/nccl_plugin/session/settings/comm_name.cc
     ${PROJECT_SOURCE_DIR}/nccl_plugin/session/settings/settings.cc
     ${PROJECT_SOURCE_DIR}/tuner/decision_text.cc
