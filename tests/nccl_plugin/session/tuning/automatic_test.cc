@@ -228,7 +228,8 @@ TEST(Automatic, WhatACalibrationSendsIsCountedForItself) {
   for (const RankRecord& record : run_job(steps)) {
     ASSERT_EQ(record.failure, "");
     const Statistics& all = record.statistics;
-    ASSERT_GT(all.wire_bytes, all.raw_bytes) << "nothing was measured, or too little for a test";
+    // (A link that seems slow, as on a busy machine, is measured with less.)
+    ASSERT_GT(all.calibration_bytes, 2 * all.calls * 1024) << "too little for a test";
     ASSERT_LT(all.calibration_bytes, all.wire_bytes);
     // Headers and announcements: all else is either exact or smaller.
     EXPECT_LE(all.wire_bytes - all.calibration_bytes, all.raw_bytes + all.calls * 1024);
