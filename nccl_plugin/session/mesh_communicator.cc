@@ -153,7 +153,7 @@ Status AllReduces::run_now(const Sent& sent, void* receive, std::size_t count, D
 Status AllReduces::run_timed(const PreparedCall& call, const AllReduceArgs& args) {
   Status status = call.collective->all_reduce(call.context, args);
   if (!status.is_ok()) return status;
-  calls_.scales().learn(args.receive);
+  CoordinateScales::learn(call.scales, args.receive);
   calls_.look_for_overflow(call, args.receive, args.count);
   const CallSignature& signature = call.context.call;
   calls_.end_look({signature.kind, args.count, signature.dtype, signature.op}, call, args.receive);

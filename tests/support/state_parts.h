@@ -13,7 +13,9 @@
 #include <vector>
 
 #include "nccl_plugin/session/calls/call_sequence.h"
+#include "nccl_plugin/session/calls/coordinate_scales.h"
 #include "nccl_plugin/session/calls/error_feedback.h"
+#include "nccl_plugin/session/calls/error_guard.h"
 #include "nccl_plugin/session/calls/recurrences.h"
 #include "nccl_plugin/session/calls/slice_turns.h"
 #include "nccl_plugin/session/state/state_bytes.h"
@@ -43,7 +45,7 @@ class StateParts {
   PlaceInState call(const nccl_plugin::TensorCall& call, float number) {
     using nccl_plugin::CallUser;
     calls_->begin_call();
-    calls_->tell(call, {CallUser::kFeedback, CallUser::kLevels});
+    calls_->tell(call, {CallUser::kFeedback, CallUser::kLevels, CallUser::kScales});
     PlaceInState place;
     const nccl_plugin::Kept kept = feedback_.find(call, {true, 2, 0});
     const nccl_plugin::CallPlaces places = calls_->ask(CallUser::kLevels, call);
@@ -62,6 +64,9 @@ class StateParts {
     request.world = 2;
     place.recurrences = recurrences_.count(request);
     place.turn = turns_.next(call, 4).turn;
+    learn_scales(call, number);
+    guard_.codec_for(call, "q4");
+    guard_.is_due(call);
     return place;
   }
 
@@ -72,6 +77,8 @@ class StateParts {
     calls_->save_shapes(to);
     calls_->save_buffers(to);
     feedback_.save(to);
+    scales_.save(to);
+    guard_.save(to);
     return to.bytes();
   }
   /// For one that has made no calls. False: it is not to be used.
@@ -82,13 +89,22 @@ class StateParts {
     calls_->load_shapes(from);
     calls_->load_buffers(from, nccl_plugin::StateFrom::kAnother);
     if (from.is_ok()) feedback_.load(from);
+    if (from.is_ok()) scales_.load(from);
+    if (from.is_ok()) guard_.load(from);
     return from.is_ok() && from.left() == 0;
   }
 
  private:
+  void learn_scales(const nccl_plugin::TensorCall& call, float number) {
+    std::vector<float> result(call.count, number);
+    nccl_plugin::CoordinateScales::learn(scales_.choose(call, 128), result.data());
+  }
+
   const std::shared_ptr<nccl_plugin::CallSequence> calls_ =
       std::make_shared<nccl_plugin::CallSequence>();
   nccl_plugin::ErrorFeedback feedback_{0, nccl_plugin::host_residual_memory(), calls_};
+  nccl_plugin::CoordinateScales scales_{calls_, 0};
+  nccl_plugin::ErrorGuard guard_{0.5};
   nccl_plugin::Recurrences recurrences_;
   nccl_plugin::SliceTurns turns_;
 };

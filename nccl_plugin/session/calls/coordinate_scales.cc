@@ -47,20 +47,19 @@ std::string why_no_scales(const CallSettings& settings, const std::string& codec
   return codec + " takes no coordinate scales";
 }
 
-ChosenScales CoordinateScales::choose(const TensorCall& call, std::size_t block) {
-  current_ = nullptr;
+CoordinateScales::Chosen CoordinateScales::choose(const TensorCall& call, std::size_t block) {
   const CallPlaces places = sequence_->ask(CallUser::kScales, call);
   for (const std::uint64_t cycle : places.shapes.forgotten()) drop(cycle);
   if (!places.by_shape || block == 0) return {};
   use(places.shapes.cycle_id());
-  current_ = tensor_at({places.shapes.cycle_id(), *places.by_shape}, call);
-  if (current_ == nullptr) return {};
-  if (current_->block != block) {
-    current_->block = block;
-    find_codes(current_);
+  Tensor* const tensor = tensor_at({places.shapes.cycle_id(), *places.by_shape}, call);
+  if (tensor == nullptr) return {};
+  if (tensor->block != block) {
+    tensor->block = block;
+    find_codes(tensor);
   }
-  if (!current_->is_helped) return {};
-  return {current_->codes.data(), current_->codes_hash};
+  if (!tensor->is_helped) return {nullptr, 0, tensor};
+  return {tensor->codes.data(), tensor->codes_hash, tensor};
 }
 
 /// Null: it would be above the limit.
@@ -103,9 +102,9 @@ void CoordinateScales::find_codes(Tensor* tensor) {
   tensor->codes_hash = XXH3_64bits(tensor->codes.data(), tensor->codes.size());
 }
 
-void CoordinateScales::learn(const void* result) {
-  if (current_ == nullptr) return;
-  Tensor& tensor = *current_;
+void CoordinateScales::learn(const Chosen& chosen, const void* result) {
+  if (chosen.tensor == nullptr) return;
+  Tensor& tensor = *chosen.tensor;
   const std::uint64_t calls = ++tensor.calls;
   const std::size_t count = tensor.squares.size();
   if (is_measured(calls)) {
@@ -178,7 +177,6 @@ void CoordinateScales::adopt(CoordinateScales&& loaded) {
   known_ = std::move(loaded.known_);
   cycles_ = std::move(loaded.cycles_);
   bytes_ = std::exchange(loaded.bytes_, 0);
-  current_ = nullptr;
 }
 
 }  // namespace ringpress::nccl_plugin

@@ -36,15 +36,19 @@ namespace ringpress::nccl_plugin {
 /// they may have some.
 std::string why_no_scales(const CallSettings& settings, const std::string& codec);
 
-/// What a call is encoded with. The same on all ranks.
-struct ChosenScales {
-  const std::uint8_t* codes = nullptr;  // Null: none.
-  std::uint64_t hash = 0;               // Of the codes.
-};
-
 /// Of one communicator. One thread at a time.
 class CoordinateScales {
+  struct Tensor;
+
  public:
+  /// What a call is encoded with, and what its result is learnt for. The same on all ranks. Until
+  /// the next choose().
+  struct Chosen {
+    const std::uint8_t* codes = nullptr;  // Null: none.
+    std::uint64_t hash = 0;               // Of the codes.
+    Tensor* tensor = nullptr;             // Null: nothing is learnt.
+  };
+
   /// Whether any call may have scales (Decision::has_scales): not together with levels or with
   /// calls that are put off, which make other results of the same values.
   static bool may_be_wanted(const CallSettings& settings);
@@ -54,9 +58,9 @@ class CoordinateScales {
 
   /// For the next call of those that CallUser::kScales is told of. `block`: of its codec; 0: that
   /// has no scales. Throws where there is no memory.
-  ChosenScales choose(const TensorCall& call, std::size_t block);
-  /// Of that call, once it has ended well.
-  void learn(const void* result);
+  Chosen choose(const TensorCall& call, std::size_t block);
+  /// Of the call that they were chosen for, once it has ended well.
+  static void learn(const Chosen& chosen, const void* result);
 
   /// Memory held.
   std::size_t bytes() const { return bytes_; }
@@ -96,7 +100,6 @@ class CoordinateScales {
   std::size_t bytes_ = 0;
   std::map<Key, Tensor> known_;
   std::vector<std::uint64_t> cycles_;  // The last used first.
-  Tensor* current_ = nullptr;          // The last call's.
 };
 
 }  // namespace ringpress::nccl_plugin

@@ -15,6 +15,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "nccl_plugin/session/calls/by_shape.h"
@@ -62,6 +63,8 @@ class ErrorGuard {
   void save(StateWriter& to) const;
   /// Of what `from` fails at, nothing is to be used.
   void load(StateReader& from);
+  /// Goes on with what `loaded` has seen. What codec_for() has returned stays.
+  void adopt(ErrorGuard&& loaded) { shapes_ = std::move(loaded.shapes_); }
 
  private:
   struct Watched {

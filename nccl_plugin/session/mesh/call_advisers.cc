@@ -65,7 +65,7 @@ void MeshAdvisers::adopt(Kept&& kept) {
   if (kept_.tuned != nullptr) kept_.tuned->adopt(std::move(*kept.tuned));
   kept_.levels = std::move(kept.levels);
   kept_.steps = std::move(kept.steps);
-  kept_.guard = std::move(kept.guard);
+  kept_.guard->adopt(std::move(*kept.guard));
 }
 
 Status MeshAdvisers::observe(const PlanRequest& request, const void* address) {

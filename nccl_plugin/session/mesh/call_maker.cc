@@ -88,11 +88,11 @@ Status CallMaker::add_scales(const TensorCall& tensor, PreparedCall* call) {
     CollectiveContext& context = call->context;
     const bool takes_scales =
         call->decision.has_scales && call->named->scaled != nullptr && context.parts.empty();
-    const ChosenScales chosen = scales_.choose(tensor, takes_scales ? call->named->scale_block : 0);
-    if (chosen.codes == nullptr) return Status::ok();
+    call->scales = scales_.choose(tensor, takes_scales ? call->named->scale_block : 0);
+    if (call->scales.codes == nullptr) return Status::ok();
     context.codec = call->named->scaled.get();
-    context.scales = chosen.codes;
-    context.call.codec_hash = combine_hash(context.call.codec_hash, chosen.hash);
+    context.scales = call->scales.codes;
+    context.call.codec_hash = combine_hash(context.call.codec_hash, call->scales.hash);
     return Status::ok();
   });
 }

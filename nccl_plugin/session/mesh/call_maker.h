@@ -27,6 +27,7 @@ struct PreparedCall {
   Decision decision;
   std::uint64_t raw_bytes = 0;
   Clock::time_point started;
+  CoordinateScales::Chosen scales;
   bool is_looked_at = false;  // ErrorGuard compares its result.
 };
 
@@ -43,7 +44,6 @@ class CallMaker {
   /// Of calls that are projected.
   SliceTurns& slice_turns() { return slice_turns_; }
   CoordinateScales& scales() { return scales_; }
-  const CoordinateScales& scales() const { return scales_; }
   /// By rank, where the ring goes.
   void set_ring_order(const std::vector<int>& order);
 

@@ -36,6 +36,7 @@ struct ScaledJob {
   Reduction reduction = {};
   bool has_sizes = true;           // Else coordinates are of one size.
   bool takes_new_buffers = false;  // On the last rank.
+  std::size_t exact_count = 0;     // Of a call that is not compressed, after each; 0: no such call.
   /// May change a rank's values before a call.
   std::function<void(std::size_t step, int rank, std::span<float>)> change = {};
 };
@@ -49,6 +50,15 @@ Floats gradient_of(const ScaledJob& job, std::size_t step, std::size_t tensor, i
   Floats values = testing::random_gradient(job.counts[tensor], 100 * step + tensor, rank);
   for (std::size_t i = 0; i < values.size() && job.has_sizes; ++i) values[i] *= size_of(i);
   return values;
+}
+
+/// What has small coordinates in the job has large ones in this, and the other way round.
+void make_exact_call(const ScaledJob& job, MeshCommunicator* communicator) {
+  Floats values(job.exact_count);
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = 1 / size_of(i);
+  const Status status = communicator->all_reduce(values.data(), values.data(), values.size(),
+                                                 DType::kFloat32, {ReduceOp::kMax});
+  ASSERT_TRUE(status.is_ok()) << status.message();
 }
 
 void run_steps(const ScaledJob& job, int rank, MeshCommunicator* communicator, ScaledRank* own) {
@@ -68,6 +78,7 @@ void run_steps(const ScaledJob& job, int rank, MeshCommunicator* communicator, S
                                                      result.size(), DType::kFloat32, job.reduction);
       ASSERT_TRUE(status.is_ok()) << status.message();
       own->results.push_back(std::move(result));
+      if (job.exact_count != 0) make_exact_call(job, communicator);
     }
   }
   own->statistics = communicator->statistics();
@@ -164,6 +175,18 @@ TEST(CoordinateScales, WhatHasNoSizesGoesWithout) {
   EXPECT_LT(run(job).statistics.scaled_calls, 3U * 4);
 }
 
+/// Neither is one call learnt from for another, nor is more read than it has.
+TEST(CoordinateScales, ExactCallsBetweenAreNotLearntFrom) {
+  ScaledJob job{2, with_scales("q4")};
+  const ScaledRank alone = run(job);
+  for (const std::size_t count : {std::size_t{8}, job.counts[0], job.counts[1]}) {
+    job.exact_count = count;
+    const ScaledRank rank = run(job);
+    EXPECT_EQ(rank.statistics.scaled_calls, alone.statistics.scaled_calls) << count;
+    EXPECT_TRUE(are_same_bytes(rank.results, alone.results)) << count;
+  }
+}
+
 TEST(CoordinateScales, ANotANumberIsSeenAndForgotten) {
   ScaledJob job{3, with_scales("q4"), 16};
   job.change = [](std::size_t step, int rank, std::span<float> values) {
@@ -204,14 +227,14 @@ TEST(CoordinateScales, TakeAsMuchMemoryAsResidualsMay) {
 /// A tensor of the steps, as the session makes calls.
 class LearntTensor {
  public:
-  ChosenScales call(unsigned step) {
+  CoordinateScales::Chosen call(unsigned step) {
     sequence_->begin_call();
     const TensorCall call{CollectiveKind::kAllReduce, kCount, DType::kFloat32, ReduceOp::kSum};
     sequence_->tell(call, {CallUser::kScales});
-    const ChosenScales chosen = scales_.choose(call, 128);
+    const CoordinateScales::Chosen chosen = scales_.choose(call, 128);
     Floats result = testing::random_gradient(kCount, step, 0);
     for (std::size_t i = 0; i < kCount; ++i) result[i] *= size_of(i);
-    scales_.learn(result.data());
+    CoordinateScales::learn(chosen, result.data());
     return chosen;
   }
   std::vector<std::byte> save() const {
@@ -242,7 +265,7 @@ TEST(CoordinateScales, GoOnFromAState) {
   EXPECT_EQ(resumed.scales().hash(), unbroken.scales().hash());
   EXPECT_EQ(resumed.scales().bytes(), unbroken.scales().bytes());
   for (unsigned step = 108; step < 300; ++step) {
-    const ChosenScales expected = unbroken.call(step), found = resumed.call(step);
+    const CoordinateScales::Chosen expected = unbroken.call(step), found = resumed.call(step);
     ASSERT_NE(expected.codes, nullptr);
     ASSERT_EQ(found.hash, expected.hash) << step;
   }
