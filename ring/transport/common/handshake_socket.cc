@@ -4,12 +4,22 @@
 
 namespace ringpress::ring::transport {
 
+void HandshakePatience::answer() {
+  answered_ = true;
+  expires_ = Clock::now() + kConfirmTimeout;
+}
+
+std::string HandshakePatience::complaint() const {
+  const auto limit = answered_ ? kConfirmTimeout : kHandshakeTimeout;
+  return std::string(answered_ ? "it did not finish the handshake" : "it did not say who it is") +
+         " within " + std::to_string(limit.count()) + " ms";
+}
+
 HandshakeSocket::HandshakeSocket(Reactor& reactor, Fd socket, ConnectorHandshake handshake)
     : reactor_(reactor),
       socket_(std::move(socket)),
       handshake_(std::move(handshake)),
-      state_(State::kConnecting),
-      expires_(since_ + kHandshakeTimeout) {
+      state_(State::kConnecting) {
   const Status added = reactor_.add(socket_.get(), this);
   // Local sockets are connected at once: the acceptor need not wait until this process looks again.
   if (!added.is_ok()) {
@@ -23,8 +33,7 @@ HandshakeSocket::HandshakeSocket(Reactor& reactor, Fd socket, AcceptorHandshake 
     : reactor_(reactor),
       socket_(std::move(socket)),
       handshake_(std::move(handshake)),
-      state_(State::kTalking),
-      expires_(since_ + kHandshakeTimeout) {
+      state_(State::kTalking) {
   const Status added = reactor_.add(socket_.get(), this);
   if (!added.is_ok()) refuse(added.message());
 }
@@ -34,7 +43,7 @@ HandshakeSocket::~HandshakeSocket() {
 }
 
 bool HandshakeSocket::is_over(Deadline now) {
-  if (state_ == State::kTalking && now >= expires_) on_events(EPOLLIN);
+  if (state_ == State::kTalking && patience_.is_over(now)) on_events(EPOLLIN);
   switch (state_) {
     case State::kReady:
       return false;
@@ -44,24 +53,17 @@ bool HandshakeSocket::is_over(Deadline now) {
     case State::kTalking:
       break;
   }
-  if (now < expires_) return false;
-  note_delay();
+  if (!patience_.is_over(now)) return false;
+  refusal_ = patience_.complaint();
   return true;
 }
 
 bool HandshakeSocket::give_way(Deadline moment) {
-  if (!is_silent() || since_ > moment) return false;
+  if (!is_silent() || since() > moment) return false;
   on_events(EPOLLIN);
   if (!is_silent()) return false;
   refuse("it had not said who it is, and others were waiting");
   return true;
-}
-
-void HandshakeSocket::note_delay() {
-  const auto limit = answered_ ? kConfirmTimeout : kHandshakeTimeout;
-  refusal_ =
-      std::string(answered_ ? "it did not finish the handshake" : "it did not say who it is") +
-      " within " + std::to_string(limit.count()) + " ms";
 }
 
 const Hello& HandshakeSocket::peer() const {
@@ -133,7 +135,7 @@ void HandshakeSocket::on_hello() {
     return;
   }
   auto& acceptor = std::get<AcceptorHandshake>(handshake_);
-  if (answered_) {
+  if (patience_.has_answered()) {
     if (!acceptor.confirm(incoming_)) {
       return refuse_stranger(incoming_);
     }
@@ -142,8 +144,7 @@ void HandshakeSocket::on_hello() {
   }
   const std::optional<HelloBytes> second = acceptor.answer(incoming_);
   if (!second) return refuse_stranger(incoming_);
-  answered_ = true;
-  expires_ = Clock::now() + kConfirmTimeout;
+  patience_.answer();
   send_hello(*second);
 }
 

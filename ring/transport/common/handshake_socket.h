@@ -1,5 +1,4 @@
-// A socket on which the three hellos are under way. An acceptor's is over within kHandshakeTimeout
-// if the other side does not say a right first hello, and within kConfirmTimeout after it.
+// A socket on which the three hellos are under way, and how long it waits for them.
 #ifndef RING_TRANSPORT_COMMON_HANDSHAKE_SOCKET_H_
 #define RING_TRANSPORT_COMMON_HANDSHAKE_SOCKET_H_
 
@@ -18,6 +17,25 @@ inline constexpr std::chrono::milliseconds kHandshakeTimeout{5000};
 /// connection to be open, so that closing it would be the loss of a peer.
 inline constexpr std::chrono::milliseconds kConfirmTimeout{60000};
 
+/// How long the other side may take: kHandshakeTimeout to say who it is, and kConfirmTimeout more
+/// for the last hello of one that an acceptor has answered.
+class HandshakePatience {
+ public:
+  /// When the connection was taken, or begun.
+  Deadline since() const { return since_; }
+  bool is_over(Deadline now) const { return now >= expires_; }
+  /// The acceptor has sent the second hello.
+  bool has_answered() const { return answered_; }
+  void answer();
+  /// What the other side is late with, in words.
+  std::string complaint() const;
+
+ private:
+  const Deadline since_ = Clock::now();
+  Deadline expires_ = since_ + kHandshakeTimeout;
+  bool answered_ = false;
+};
+
 class HandshakeSocket final : public EventHandler {
  public:
   enum class State { kConnecting, kTalking, kReady, kRefused };
@@ -34,9 +52,8 @@ class HandshakeSocket final : public EventHandler {
   /// arrived by now is in time, however long ago this process last looked.
   bool is_over(Deadline now);
   /// Acceptor: the other side has not shown yet that it knows the secret, nor that it does not.
-  bool is_silent() const { return state_ == State::kTalking && !answered_; }
-  /// When the connection was taken, or begun.
-  Deadline since() const { return since_; }
+  bool is_silent() const { return state_ == State::kTalking && !patience_.has_answered(); }
+  Deadline since() const { return patience_.since(); }
   /// Refuses one that has been silent since before `moment`, for others who wait. False: it has
   /// not. What has arrived by now is in time.
   bool give_way(Deadline moment);
@@ -54,7 +71,6 @@ class HandshakeSocket final : public EventHandler {
  private:
   void refuse(const std::string& why);
   void refuse_stranger(const HelloBytes& hello);
-  void note_delay();
   void begin_talking();
   void send_hello(const HelloBytes& hello);
   void on_hello();
@@ -63,11 +79,9 @@ class HandshakeSocket final : public EventHandler {
   Fd socket_;
   std::variant<ConnectorHandshake, AcceptorHandshake> handshake_;
   State state_;
-  const Deadline since_ = Clock::now();
-  Deadline expires_;
+  HandshakePatience patience_;
   HelloBytes incoming_{};
   std::size_t incoming_bytes_ = 0;
-  bool answered_ = false;  // The acceptor has sent the second hello.
   std::string refusal_;
   Stranger stranger_ = Stranger::kNotShown;
 };
