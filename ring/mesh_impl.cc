@@ -5,46 +5,8 @@
 
 namespace ringpress::ring {
 
-/// The owner's right to touch the transports, for the length of one call.
-class MeshImpl::Turn {
- public:
-  explicit Turn(MeshImpl& mesh) : mesh_(mesh) { mesh_.owner_.take(); }
-  ~Turn() {
-    const bool arm = mesh_.thread_ && mesh_.transfers_.has_large();
-    mesh_.owner_.give();
-    // An abort() that found the mesh in use has left the spreading to us. One that did not may be
-    // at it: the caller's memory must stay until it is done.
-    if (mesh_.failure_.has_failed()) {
-      mesh_.owner_.take();
-      mesh_.failure_.spread();
-      mesh_.owner_.give();
-    }
-    if (arm) mesh_.thread_->arm();
-  }
-  Turn(const Turn&) = delete;
-  Turn& operator=(const Turn&) = delete;
-
- private:
-  MeshImpl& mesh_;
-};
-
-MeshImpl::MeshImpl(MeshParts parts) : parts_(std::move(parts)) {
-  if (!parts_.progress_thread) return;
-  thread_.emplace(*parts_.reactor, [this] {
-    // When a call of the user is under way it moves the bytes itself.
-    if (!owner_.try_take()) return false;
-    const bool useful = transfers_.has_large() && !failure_.has_failed();
-    const Status moved = useful ? connections_.advance() : Status::ok();
-    if (!moved.is_ok()) static_cast<void>(failure_.fail(moved));
-    owner_.give();
-    if (useful) parts_.reactor->await_ready(Clock::now() + std::chrono::milliseconds(20));
-    return useful;
-  });
-}
-
 MeshImpl::~MeshImpl() {
-  thread_.reset();
-  owner_.take();
+  turns_.stop();
   if (!failure_.has_failed()) connections_.say_goodbye();
 }
 
@@ -55,27 +17,27 @@ bool MeshImpl::is_local(int peer) const {
 // --- starting ---
 
 Result<Request*> MeshImpl::isend(int peer, ConstBuffer payload, const FrameLabel& label) {
-  Turn turn(*this);
+  const Turn turn(turns_);
   MeshRequest* request = transfers_.take();
   request->direction = MeshRequest::Direction::kSend;
   request->peer = static_cast<std::size_t>(peer);
   request->source = payload;
   request->label = label;
-  return start(request);
+  return transfers_.start(request);
 }
 
 Result<Request*> MeshImpl::irecv(int peer, Buffer into, const FrameLabel& label) {
-  Turn turn(*this);
+  const Turn turn(turns_);
   MeshRequest* request = transfers_.take();
   request->direction = MeshRequest::Direction::kReceive;
   request->peer = static_cast<std::size_t>(peer);
   request->into = into;
   request->label = label;
-  return start(request);
+  return transfers_.start(request);
 }
 
 Result<Request*> MeshImpl::irecv_view(int peer, FrameLength length, const FrameLabel& label) {
-  Turn turn(*this);
+  const Turn turn(turns_);
   MeshRequest* request = transfers_.take();
   request->direction = MeshRequest::Direction::kReceiveView;
   request->peer = static_cast<std::size_t>(peer);
@@ -83,68 +45,35 @@ Result<Request*> MeshImpl::irecv_view(int peer, FrameLength length, const FrameL
   request->into.bytes = length.bytes;
   request->is_limit = length.is_limit;
   request->label = label;
-  return start(request);
-}
-
-Result<Request*> MeshImpl::start(MeshRequest* request) {
-  request->inner = nullptr;
-  request->done = false;
-  if (failure_.has_failed()) {
-    transfers_.give(request);
-    return failure();
-  }
-  RINGPRESS_EXPECTS(
-      request->peer < parts_.endpoints.size() && request->peer != std::size_t(parts_.rank),
-      "a frame to or from a rank that is not a peer");
-  const Status started = transfers_.start(*request);
-  if (!started.is_ok()) return failure_.fail(started);
-  return static_cast<Request*>(request);
+  return transfers_.start(request);
 }
 
 // --- waiting ---
 
 Result<ConstBuffer> MeshImpl::wait(Request* request) {
-  Turn turn(*this);
-  if (failure_.has_failed()) return failure();
-  auto& waited = *static_cast<MeshRequest*>(request);
-  Status status = transfers_.test(waited);
-  if (status.is_ok() && !waited.done) status = transfers_.sleep_until_done(waited);
-  if (!status.is_ok()) return failure_.fail(status);
-  return waited.view;
+  const Turn turn(turns_);
+  return transfers_.wait(*static_cast<MeshRequest*>(request));
 }
 
 Result<bool> MeshImpl::poll(Request* request) {
-  Turn turn(*this);
-  if (failure_.has_failed()) return failure();
-  auto& polled = *static_cast<MeshRequest*>(request);
-  Status status = transfers_.test(polled);
-  if (status.is_ok() && !polled.done) {
-    status = connections_.advance();
-    if (status.is_ok()) status = transfers_.test(polled);
-  }
-  if (!status.is_ok()) return failure_.fail(status);
-  return polled.done;
+  const Turn turn(turns_);
+  return transfers_.poll(*static_cast<MeshRequest*>(request));
 }
 
 Status MeshImpl::check() {
-  Turn turn(*this);
+  const Turn turn(turns_);
   if (failure_.has_failed()) return failure();
   const Status moved = connections_.advance();
   return moved.is_ok() ? moved : failure_.fail(moved);
 }
 
 void MeshImpl::release(Request* request) {
-  Turn turn(*this);
-  if (failure_.has_failed() || request == nullptr) return;
-  auto& released = *static_cast<MeshRequest*>(request);
-  if (!released.done) return;  // It stays until the mesh goes: bytes may still move.
-  connections_.release(released);
-  transfers_.give(&released);
+  const Turn turn(turns_);
+  if (request != nullptr) transfers_.release(*static_cast<MeshRequest*>(request));
 }
 
 Result<Buffer> MeshImpl::staging(std::size_t slot, std::size_t bytes) {
-  Turn turn(*this);
-  if (failure_.has_failed()) return failure();
+  const Turn turn(turns_);
   return transfers_.staging(slot, bytes);
 }
 
@@ -162,9 +91,7 @@ MeshCounters MeshImpl::counters() const {
 void MeshImpl::abort(const Status& reason) {
   failure_.latch(reason.is_ok() ? Status(Code::kAborted, "aborted") : reason);
   parts_.reactor->wake();
-  if (failure_.is_spread() || !owner_.try_take()) return;
-  failure_.spread();
-  owner_.give();
+  turns_.spread_failure();
 }
 
 Result<UniqueId> MeshImpl::survivors_id(std::span<const int> survivors) {

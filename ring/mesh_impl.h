@@ -1,27 +1,20 @@
 // The mesh: one owner of its connections at a time, and one failure for all its ranks.
-//
-// Who may touch the transports: the owner (ownership.h). A call of the user is it for its whole
-// length, sleeping included, and does not wait for it as a rule. The progress thread is it only
-// between calls, and only while large transfers are under way; abort() only if nobody is, and
-// otherwise leaves the work to the call that is. No mutex is held while the system is called.
 #ifndef RING_MESH_IMPL_H_
 #define RING_MESH_IMPL_H_
 
 #include <atomic>
 #include <chrono>
-#include <optional>
 
 #include "ring/mesh_connections.h"
 #include "ring/mesh_failure.h"
-#include "ring/mesh_thread.h"
 #include "ring/mesh_transfers.h"
-#include "ring/ownership.h"
+#include "ring/mesh_turns.h"
 
 namespace ringpress::ring {
 
 class MeshImpl final : public Mesh {
  public:
-  explicit MeshImpl(MeshParts parts);
+  explicit MeshImpl(MeshParts parts) : parts_(std::move(parts)) {}
   ~MeshImpl() override;
 
   int rank() const override { return parts_.rank; }
@@ -49,17 +42,14 @@ class MeshImpl final : public Mesh {
   Result<UniqueId> survivors_id(std::span<const int> survivors) override;
 
  private:
-  class Turn;
-
-  Result<Request*> start(MeshRequest* request);
+  using Turn = MeshTurns::Turn;
 
   const MeshParts parts_;
   Connections connections_{parts_};
   MeshFailure failure_{connections_};
   Transfers transfers_{parts_, connections_, failure_};
-  Ownership owner_;
+  MeshTurns turns_{parts_, connections_, failure_, transfers_};
   std::atomic<unsigned> survivors_ids_{0};
-  std::optional<MeshThread> thread_;
 };
 
 }  // namespace ringpress::ring

@@ -47,9 +47,46 @@ Status timed_out(int rank, milliseconds timeout, const MeshRequest& request) {
 
 }  // namespace
 
-Status Transfers::start(MeshRequest& request) {
-  if (is_large(request)) ++large_outstanding_;
-  return connections_.start(request);
+Result<Request*> Transfers::start(MeshRequest* request) {
+  request->inner = nullptr;
+  request->done = false;
+  if (failure_.has_failed()) {
+    requests_.give(request);
+    return failure_.status();
+  }
+  RINGPRESS_EXPECTS(
+      request->peer < parts_.endpoints.size() && request->peer != std::size_t(parts_.rank),
+      "a frame to or from a rank that is not a peer");
+  if (is_large(*request)) ++large_outstanding_;
+  const Status started = connections_.start(*request);
+  if (!started.is_ok()) return failure_.fail(started);
+  return static_cast<Request*>(request);
+}
+
+Result<ConstBuffer> Transfers::wait(MeshRequest& request) {
+  if (failure_.has_failed()) return failure_.status();
+  Status status = test(request);
+  if (status.is_ok() && !request.done) status = sleep_until_done(request);
+  if (!status.is_ok()) return failure_.fail(status);
+  return request.view;
+}
+
+Result<bool> Transfers::poll(MeshRequest& request) {
+  if (failure_.has_failed()) return failure_.status();
+  Status status = test(request);
+  if (status.is_ok() && !request.done) {
+    status = connections_.advance();
+    if (status.is_ok()) status = test(request);
+  }
+  if (!status.is_ok()) return failure_.fail(status);
+  return request.done;
+}
+
+void Transfers::release(MeshRequest& request) {
+  if (failure_.has_failed()) return;
+  if (!request.done) return;  // It stays until the mesh goes: bytes may still move.
+  connections_.release(request);
+  requests_.give(&request);
 }
 
 Status Transfers::test(MeshRequest& request) {
@@ -96,6 +133,7 @@ Status Transfers::sleep_until_done(MeshRequest& request) {
 }
 
 Result<Buffer> Transfers::staging(std::size_t slot, std::size_t bytes) {
+  if (failure_.has_failed()) return failure_.status();
   if (slot >= staging_.size()) {
     staging_.resize(slot + 1);
     private_staging_.resize(slot + 1);

@@ -1,5 +1,6 @@
 // The transfers of a mesh that are under way: what was started, how it is waited for, and the
-// memory that frames are sent from. For the owner (ownership.h) alone.
+// memory that frames are sent from. For the owner (mesh_turns.h) alone. What goes wrong fails the
+// mesh.
 #ifndef RING_MESH_TRANSFERS_H_
 #define RING_MESH_TRANSFERS_H_
 
@@ -14,25 +15,29 @@ namespace ringpress::ring {
 
 class Transfers {
  public:
-  Transfers(const MeshParts& parts, Connections& connections, const MeshFailure& failure)
+  Transfers(const MeshParts& parts, Connections& connections, MeshFailure& failure)
       : parts_(parts), connections_(connections), failure_(failure) {}
 
   /// A request to fill in and start.
   MeshRequest* take() { return requests_.take(); }
-  void give(MeshRequest* request) { requests_.give(request); }
-  Status start(MeshRequest& request);
-  Status test(MeshRequest& request);
-  /// Until it is done, the mesh has failed, or nothing at all has moved for the timeout.
-  Status sleep_until_done(MeshRequest& request);
+  Result<Request*> start(MeshRequest* request);
+  Result<ConstBuffer> wait(MeshRequest& request);
+  Result<bool> poll(MeshRequest& request);
+  /// Done or not.
+  void release(MeshRequest& request);
   /// Some are worth a progress thread.
   bool has_large() const { return large_outstanding_ > 0; }
 
   Result<Buffer> staging(std::size_t slot, std::size_t bytes);
 
  private:
+  Status test(MeshRequest& request);
+  /// Until it is done, the mesh has failed, or nothing at all has moved for the timeout.
+  Status sleep_until_done(MeshRequest& request);
+
   const MeshParts& parts_;
   Connections& connections_;
-  const MeshFailure& failure_;
+  MeshFailure& failure_;
   transport::Pool<MeshRequest> requests_;
   std::size_t large_outstanding_ = 0;
   std::vector<Buffer> staging_;  // By slot.
