@@ -55,6 +55,15 @@ Result<Capture> capture_of(Stream stream) {
   return found;
 }
 
+Result<Event> make_event(int ordinal, unsigned flags) {
+  const CurrentDevice current(ordinal);
+  RINGPRESS_RETURN_IF_ERROR(current.status());
+  cudaEvent_t event = nullptr;
+  RINGPRESS_RETURN_IF_ERROR(
+      status_of(cudaEventCreateWithFlags(&event, flags), "creating an event"));
+  return Event(event);
+}
+
 class CudaDevice final : public Device {
  public:
   CudaDevice(const CudaBackend& backend, const PlanMakers& make_plan)
@@ -104,8 +113,12 @@ class CudaDevice final : public Device {
     static_cast<void>(cudaStreamDestroy(static_cast<cudaStream_t>(stream)));
   }
 
-  Result<Event> create_event() override { return create_event(cudaEventDisableTiming); }
-  Result<Event> create_timing_event() override { return create_event(cudaEventDefault); }
+  Result<Event> create_event() override {
+    return make_event(backend_.ordinal, cudaEventDisableTiming);
+  }
+  Result<Event> create_timing_event() override {
+    return make_event(backend_.ordinal, cudaEventDefault);
+  }
   void destroy_event(Event event) override {
     const CurrentDevice current(backend_.ordinal);
     static_cast<void>(cudaEventDestroy(static_cast<cudaEvent_t>(event)));
@@ -163,7 +176,7 @@ class CudaDevice final : public Device {
   }
 
   Status zero(Stream stream, void* memory, std::size_t bytes) override {
-    return backend().zero(stream, memory, bytes);
+    return backend_.zero(stream, memory, bytes);
   }
   Status copy(Stream stream, void* to, const void* from, std::size_t bytes) override {
     const CurrentDevice current(backend_.ordinal);
@@ -196,17 +209,17 @@ class CudaDevice final : public Device {
   Result<std::unique_ptr<DeviceCodec>> make_codec(const std::string& specification, DType dtype,
                                                   ReduceOp op) override {
     RINGPRESS_ASSIGN_OR_RETURN(PlannedCodec planned, make_plan_.codec(specification, dtype, op));
-    return make_device_codec(std::move(planned), backend());
+    return make_device_codec(std::move(planned), backend_);
   }
   Result<std::unique_ptr<DeviceProjection>> make_projection(const std::string& specification,
                                                             DType dtype, ReduceOp op) override {
     RINGPRESS_ASSIGN_OR_RETURN(PlannedCodec planned,
                                make_plan_.projection(specification, dtype, op));
-    return make_device_projection(std::move(planned), backend());
+    return make_device_projection(std::move(planned), backend_);
   }
   Result<std::unique_ptr<DeviceModels>> make_models() override {
     return std::unique_ptr<DeviceModels>(
-        std::make_unique<models::TaskModels<CudaBackend>>(backend()));
+        std::make_unique<models::TaskModels<CudaBackend>>(backend_));
   }
   Status check_reachable(const void* memory) override {
     const CurrentDevice current(backend_.ordinal);
@@ -227,16 +240,6 @@ class CudaDevice final : public Device {
   }
 
  private:
-  Result<Event> create_event(unsigned flags) {
-    const CurrentDevice current(backend_.ordinal);
-    RINGPRESS_RETURN_IF_ERROR(current.status());
-    cudaEvent_t event = nullptr;
-    RINGPRESS_RETURN_IF_ERROR(
-        status_of(cudaEventCreateWithFlags(&event, flags), "creating an event"));
-    return Event(event);
-  }
-  const CudaBackend& backend() const { return backend_; }
-
   CudaBackend backend_;
   PlanMakers make_plan_;
 };
