@@ -28,80 +28,199 @@ std::size_t words_for(std::size_t bytes) {
   return (bytes + sizeof(std::uint64_t) - 1) / sizeof(std::uint64_t);
 }
 
-/// A codec with all that its operations want. What ranks agree on is what one rank says: it is as
-/// large, and takes as long to make, as what all of them say.
-class Bench {
+/// What ranks agree on, as one of them says it: it is as large, and takes as long to make, as what
+/// all of them say.
+class Summaries {
  public:
-  Bench(std::unique_ptr<Codec> codec, std::size_t count, const MeasuredFor& use, bool with_feedback,
-        ErrorOf values)
-      : codec_(std::move(codec)),
-        agreement_(codec_->agreement()),
-        most_(count),
-        world_(static_cast<std::size_t>(use.world)),
-        hosts_(static_cast<std::size_t>(std::max(1, use.hosts))),
-        element_bytes_(dtype_size(codec_->dtype())),
-        values_(speed::make_elements(values, codec_->dtype(), count)),
-        decoded_(values_.size()),
-        wire_(codec_->wire_bytes(count, part())),
-        sum_(codec_->wire_bytes(count, sum())),
-        tensor_summary_(words_for(agreement_ == nullptr ? 0 : agreement_->tensor_bytes())),
-        chunk_summaries_(words_for(agreement_ == nullptr ? 0 : agreement_->chunk_bytes(count))),
-        residual_(with_feedback ? count : 0) {}
+  /// `agreement`: null without one. Of chunks of `most` values.
+  Summaries(const Agreement* agreement, std::size_t most)
+      : agreement_(agreement),
+        tensor_(words_for(agreement == nullptr ? 0 : agreement->tensor_bytes())),
+        chunk_(words_for(agreement == nullptr ? 0 : agreement->chunk_bytes(most))) {}
 
-  double measure_error() {
-    encode_all(kDifferent, nullptr);
-    decode(kDifferent);
-    return speed::relative_error(codec_->dtype(), values_.data(), decoded_.data(), kDifferent);
+  /// What is said of a chunk counts no more.
+  void summarise_tensor(SummariseArgs args) {
+    chunk_count_ = 0;
+    if (tensor_.empty()) return;
+    args.summary = reinterpret_cast<std::byte*>(tensor_.data());
+    agreement_->summarise_tensor(args);
   }
-
-  CodecSpeed measure() {
-    CodecSpeed speed;
-    speed.codec = codec_->specification();
-    speed.error = measure_error();
-    speed.sums_exactly = codec_->traits().summable;
-    if (!tensor_summary_.empty()) {
-      speed.look = cost([&](std::size_t count) { summarise_tensor(count, residual()); });
+  void summarise_chunk(SummariseArgs args) {
+    const int rounds = agreement_ == nullptr ? 0 : agreement_->rounds();
+    for (int round = 0; round < rounds; ++round) {
+      args.agreed = agreed();
+      args.summary =
+          reinterpret_cast<std::byte*>(chunk_.data()) + agreement_->round_offset(round, args.count);
+      agreement_->summarise(round, args);
     }
-    if (agreement_ != nullptr) speed.agreement = measure_agreement();
-    encode_all(most_, nullptr);
-    set_ratios(&speed);
-    speed.encode = cost([&](std::size_t count) { encode(count, residual()); });
-    encode_all(most_, nullptr);
-    speed.decode = cost([&](std::size_t count) { decode(count); });
-    std::fill(residual_.begin(), residual_.end(), 0.0f);  // As when the summaries were made.
-    speed.hop = cost([&](std::size_t count) { hop(count); });
-    if (codec_->traits().identity) {
-      // It is sent from the caller's memory, and received there.
-      speed.encode = speed.decode = {};
-    }
-    return speed;
+    chunk_count_ = args.count;
+  }
+  /// Summaries of chunks are of exactly what is encoded, and made before.
+  void ensure_chunk(const SummariseArgs& args) {
+    if (chunk_count_ != args.count) summarise_chunk(args);
+  }
+  Agreed agreed() const {
+    const auto bytes = [](const std::vector<std::uint64_t>& words) {
+      return words.empty() ? nullptr : reinterpret_cast<const std::byte*>(words.data());
+    };
+    return {bytes(tensor_), bytes(chunk_)};
   }
 
  private:
-  Contributions part() const { return {1, world_}; }
-  Contributions sum() const { return {world_, world_}; }
+  const Agreement* agreement_;
+  std::vector<std::uint64_t> tensor_;  // Of a codec that looks at a tensor as a whole first,
+  std::vector<std::uint64_t> chunk_;   // or at each chunk.
+  std::size_t chunk_count_ = 0;        // Values that chunk_ is of.
+};
 
-  AgreementCost measure_agreement() {
-    AgreementCost found;
-    if (agreement_->tensor_is_shared()) found.tensor_bytes = agreement_->tensor_bytes();
-    found.rounds = agreement_->rounds();
-    if (found.rounds == 0) return found;
-    std::size_t bytes = 0;
-    for (int round = 0; round < found.rounds; ++round) {
-      bytes += agreement_->round_bytes(round, most_);
+/// A codec with all that its operations want, as on one of `world` ranks.
+class CodecRun {
+ public:
+  CodecRun(std::unique_ptr<Codec> codec, std::size_t count, std::size_t world, bool with_feedback,
+           ErrorOf values)
+      : codec_(std::move(codec)),
+        part_{1, world},
+        sum_{world, world},
+        values_(speed::make_elements(values, codec_->dtype(), count)),
+        decoded_(values_.size()),
+        part_wire_(codec_->wire_bytes(count, part_)),
+        sum_wire_(codec_->wire_bytes(count, sum_)),
+        residual_(with_feedback ? count : 0),
+        summaries_(codec_->agreement(), count) {}
+
+  const Codec& codec() const { return *codec_; }
+
+  void summarise_tensor(std::size_t count) {
+    summaries_.summarise_tensor(to_summarise(count, residual()));
+  }
+  void summarise_chunk(std::size_t count) {
+    summaries_.summarise_chunk(to_summarise(count, residual()));
+  }
+  void encode(std::size_t count) { encode_with(residual(), count); }
+  /// As the first call, with what ranks agree on first. Gives the bytes.
+  std::size_t encode_all(std::size_t count) {
+    summaries_.summarise_tensor(to_summarise(count, nullptr));
+    encode_with(nullptr, count);
+    return wire_size_;
+  }
+  void decode(std::size_t count) {
+    DecodeArgs args;
+    args.wire = part_wire_.data();
+    args.count = count;
+    args.values = decoded_.data();
+    args.wire_size = wire_size_;
+    args.form = part_;
+    args.agreed = summaries_.agreed();
+    codec_->decode(args);
+  }
+  void hop(std::size_t count) {
+    const std::byte* const wires[] = {part_wire_.data()};
+    const std::size_t sizes[] = {wire_size_};
+    DecodeAddEncodeArgs args = to_add(count);
+    args.wires = wires;
+    args.wire_sizes = sizes;
+    args.own_position = 1;
+    args.residual = residual();
+    codec_->decode_add_encode(args);
+  }
+  /// As when the summaries were made.
+  void clear_residual() { std::fill(residual_.begin(), residual_.end(), 0.0f); }
+
+  double measure_error() {
+    encode_all(kDifferent);
+    decode(kDifferent);
+    return speed::relative_error(codec_->dtype(), values_.data(), decoded_.data(), kDifferent);
+  }
+  /// Bytes of the sum of kLarge values of so many ranks, whose values are independent.
+  std::size_t measure_sum(std::size_t summed) {
+    const std::size_t parts = std::min(summed, kMostParts) - 1;
+    std::vector<std::vector<std::byte>> encoded(parts);
+    std::vector<const std::byte*> wires;
+    std::vector<std::size_t> sizes;
+    for (std::vector<std::byte>& wire : encoded) {
+      shift_values();
+      sizes.push_back(encode_all(kLarge));
+      wire.assign(part_wire_.begin(),
+                  part_wire_.begin() + static_cast<std::ptrdiff_t>(sizes.back()));
+      wires.push_back(wire.data());
     }
-    found.ratio = share_of(most_, bytes);
-    found.summarise = cost([&](std::size_t count) { summarise_chunk(count, residual()); });
-    return found;
+    shift_values();
+    const std::size_t own_size = encode_all(kLarge);
+    if (parts == 0) return own_size;
+    DecodeAddEncodeArgs args = to_add(kLarge);
+    args.wires = wires;
+    args.wire_sizes = sizes;
+    args.own_position = parts;
+    return codec_->decode_add_encode(args);
   }
 
-  double share_of(std::size_t count, std::size_t bytes) const {
-    return static_cast<double>(bytes) / static_cast<double>(count * element_bytes_);
+ private:
+  float* residual() { return residual_.empty() ? nullptr : residual_.data(); }
+  SummariseArgs to_summarise(std::size_t count, float* residual) const {
+    SummariseArgs args;
+    args.values = values_.data();
+    args.count = count;
+    args.residual = residual;
+    return args;
   }
-  /// What is in `wire_` is one rank's part.
-  void set_ratios(CodecSpeed* speed) {
-    speed->ratio = share_of(most_, wire_size_);
-    const CodecTraits& traits = codec_->traits();
+  void encode_with(float* residual, std::size_t count) {
+    summaries_.ensure_chunk(to_summarise(count, residual));
+    EncodeArgs args;
+    args.values = values_.data();
+    args.count = count;
+    args.residual = residual;
+    args.wire = part_wire_.data();
+    args.form = part_;
+    args.agreed = summaries_.agreed();
+    wire_size_ = codec_->encode(args);
+  }
+  DecodeAddEncodeArgs to_add(std::size_t count) {
+    DecodeAddEncodeArgs args;
+    args.values = values_.data();
+    args.count = count;
+    args.wire = sum_wire_.data();
+    args.decoded = decoded_.data();
+    args.form = sum_;
+    args.agreed = summaries_.agreed();
+    return args;
+  }
+  void shift_values() {
+    const std::size_t element_bytes = dtype_size(codec_->dtype());
+    const auto first = values_.begin();
+    const auto end = first + static_cast<std::ptrdiff_t>(kLarge * element_bytes);
+    std::rotate(first, first + static_cast<std::ptrdiff_t>(kShift * element_bytes), end);
+  }
+
+  std::unique_ptr<Codec> codec_;
+  Contributions part_;
+  Contributions sum_;
+  std::vector<std::byte> values_;
+  std::vector<std::byte> decoded_;
+  std::vector<std::byte> part_wire_;
+  std::vector<std::byte> sum_wire_;
+  std::vector<float> residual_;
+  std::size_t wire_size_ = 0;  // Of part_wire_.
+  Summaries summaries_;
+};
+
+OperationCost cost_of(CodecRun& run, void (CodecRun::*operation)(std::size_t), std::size_t most) {
+  return speed::cost_of([&](std::size_t count) { (run.*operation)(count); },
+                        dtype_size(run.codec().dtype()), most);
+}
+
+/// Bytes of parts and sums over those of the values, of calls with `most` of these.
+class WireRatios {
+ public:
+  WireRatios(CodecRun& run, std::size_t most, const MeasuredFor& use)
+      : run_(run),
+        most_(most),
+        world_(static_cast<std::size_t>(use.world)),
+        hosts_(static_cast<std::size_t>(std::max(1, use.hosts))) {}
+
+  /// Leaves one rank's part encoded.
+  void set(CodecSpeed* speed) {
+    speed->ratio = share_of(most_, run_.encode_all(most_));
+    const CodecTraits& traits = run_.codec().traits();
     if (traits.lossless) return;
     const bool is_one_way = !speed->requantises();
     if (!traits.fixed_size) {
@@ -111,13 +230,20 @@ class Bench {
       return;
     }
     speed->partial_sum_ratio = is_one_way ? mean_ratio(world_ - 1) : two_way_ratio();
-    speed->sum_ratio = ratio_of(sum());
+    speed->sum_ratio = ratio_of({world_, world_});
     speed->hosts_sum_ratio = ratio_of({hosts_, hosts_});
     speed->alone_ratio = ratio_of({});
   }
 
+  double share_of(std::size_t count, std::size_t bytes) const {
+    return static_cast<double>(bytes) /
+           static_cast<double>(count * dtype_size(run_.codec().dtype()));
+  }
+
+ private:
+  double measure_ratio(std::size_t summed) { return share_of(kLarge, run_.measure_sum(summed)); }
   double ratio_of(Contributions form) const {
-    return share_of(most_, codec_->wire_bytes(most_, form));
+    return share_of(most_, run_.codec().wire_bytes(most_, form));
   }
   /// Of sums of 1 to `most` ranks, of which there may be too many to look at each.
   double mean_ratio(std::size_t most) const {
@@ -144,146 +270,57 @@ class Bench {
     return sum / static_cast<double>(world_ - 1);
   }
 
-  /// Of the sum of so many ranks, whose values are independent.
-  double measure_ratio(std::size_t summed) {
-    const std::size_t parts = std::min(summed, kMostParts) - 1;
-    std::vector<std::vector<std::byte>> encoded(parts);
-    std::vector<const std::byte*> wires;
-    std::vector<std::size_t> sizes;
-    for (std::size_t rank = 0; rank < parts; ++rank) {
-      shift_values();
-      encode_all(kLarge, nullptr);
-      encoded[rank].assign(wire_.begin(), wire_.begin() + static_cast<std::ptrdiff_t>(wire_size_));
-      wires.push_back(encoded[rank].data());
-      sizes.push_back(wire_size_);
-    }
-    shift_values();
-    encode_all(kLarge, nullptr);
-    if (parts == 0) return share_of(kLarge, wire_size_);
-    DecodeAddEncodeArgs args = to_add(kLarge);
-    args.wires = wires;
-    args.wire_sizes = sizes;
-    args.own_position = parts;
-    return share_of(kLarge, codec_->decode_add_encode(args));
-  }
-  void shift_values() {
-    const auto first = values_.begin();
-    const auto end = first + static_cast<std::ptrdiff_t>(kLarge * element_bytes_);
-    std::rotate(first, first + static_cast<std::ptrdiff_t>(kShift * element_bytes_), end);
-  }
-
-  void summarise_tensor(std::size_t count, float* residual) {
-    if (tensor_summary_.empty()) return;
-    SummariseArgs args = to_summarise(count, residual);
-    args.summary = reinterpret_cast<std::byte*>(tensor_summary_.data());
-    agreement_->summarise_tensor(args);
-  }
-  void summarise_chunk(std::size_t count, float* residual) {
-    const int rounds = agreement_ == nullptr ? 0 : agreement_->rounds();
-    for (int round = 0; round < rounds; ++round) {
-      SummariseArgs args = to_summarise(count, residual);
-      args.agreed = agreed();
-      args.summary = reinterpret_cast<std::byte*>(chunk_summaries_.data()) +
-                     agreement_->round_offset(round, count);
-      agreement_->summarise(round, args);
-    }
-  }
-  SummariseArgs to_summarise(std::size_t count, float* residual) const {
-    SummariseArgs args;
-    args.values = values_.data();
-    args.count = count;
-    args.residual = residual;
-    return args;
-  }
-  Agreed agreed() const {
-    const auto bytes = [](const std::vector<std::uint64_t>& words) {
-      return words.empty() ? nullptr : reinterpret_cast<const std::byte*>(words.data());
-    };
-    return {bytes(tensor_summary_), bytes(chunk_summaries_)};
-  }
-
-  float* residual() { return residual_.empty() ? nullptr : residual_.data(); }
-
-  /// With what ranks agree on first.
-  void encode_all(std::size_t count, float* residual) {
-    summarise_tensor(count, residual);
-    summarised_ = 0;
-    encode(count, residual);
-  }
-  /// Summaries of chunks are of exactly what is encoded, and made before.
-  void encode(std::size_t count, float* residual) {
-    if (summarised_ != count) summarise_chunk(count, residual);
-    summarised_ = count;
-    EncodeArgs args;
-    args.values = values_.data();
-    args.count = count;
-    args.residual = residual;
-    args.wire = wire_.data();
-    args.form = part();
-    args.agreed = agreed();
-    wire_size_ = codec_->encode(args);
-  }
-  void decode(std::size_t count) {
-    DecodeArgs args;
-    args.wire = wire_.data();
-    args.count = count;
-    args.values = decoded_.data();
-    args.wire_size = wire_size_;
-    args.form = part();
-    args.agreed = agreed();
-    codec_->decode(args);
-  }
-  void hop(std::size_t count) {
-    const std::byte* const wires[] = {wire_.data()};
-    const std::size_t sizes[] = {wire_size_};
-    DecodeAddEncodeArgs args = to_add(count);
-    args.wires = wires;
-    args.wire_sizes = sizes;
-    args.own_position = 1;
-    args.residual = residual();
-    codec_->decode_add_encode(args);
-  }
-  DecodeAddEncodeArgs to_add(std::size_t count) {
-    DecodeAddEncodeArgs args;
-    args.values = values_.data();
-    args.count = count;
-    args.wire = sum_.data();
-    args.decoded = decoded_.data();
-    args.form = sum();
-    args.agreed = agreed();
-    return args;
-  }
-
-  template <typename Operation>
-  OperationCost cost(Operation&& operation) const {
-    return speed::cost_of(operation, element_bytes_, most_);
-  }
-
-  std::unique_ptr<Codec> codec_;
-  const Agreement* agreement_;  // Null: there is none.
-  std::size_t most_;            // Values that operations are measured on.
+  CodecRun& run_;
+  std::size_t most_;
   std::size_t world_;
   std::size_t hosts_;
-  std::size_t element_bytes_;
-  std::vector<std::byte> values_;
-  std::vector<std::byte> decoded_;
-  std::vector<std::byte> wire_;
-  std::vector<std::byte> sum_;
-  std::vector<std::uint64_t> tensor_summary_;   // Of a codec that looks at a tensor as a whole
-                                                // first,
-  std::vector<std::uint64_t> chunk_summaries_;  // or at each chunk.
-  std::vector<float> residual_;
-  std::size_t summarised_ = 0;  // Values that chunk_summaries_ is of.
-  std::size_t wire_size_ = 0;
 };
 
 /// Of `count` values, kDifferent at least; kLarge at least for measure().
-Result<Bench> make_bench(const std::string& specification, DType dtype, std::size_t count,
-                         const MeasuredFor& use, ErrorOf values) {
+Result<CodecRun> make_run(const std::string& specification, DType dtype, std::size_t count,
+                          const MeasuredFor& use, ErrorOf values) {
   RINGPRESS_ASSIGN_OR_RETURN(auto codec, make_codec(specification, dtype, ReduceOp::kSum));
   RINGPRESS_ASSIGN_OR_RETURN(const bool takes_feedback, takes_error_feedback(specification));
   const bool with_feedback = takes_feedback && !codec->traits().lossless;
-  return Bench(std::move(codec), count, use, with_feedback, values);
+  return CodecRun(std::move(codec), count, static_cast<std::size_t>(use.world), with_feedback,
+                  values);
+}
+
+AgreementCost measure_agreement(CodecRun& run, std::size_t most, const WireRatios& ratios) {
+  const Agreement& agreement = *run.codec().agreement();
+  AgreementCost found;
+  if (agreement.tensor_is_shared()) found.tensor_bytes = agreement.tensor_bytes();
+  found.rounds = agreement.rounds();
+  if (found.rounds == 0) return found;
+  std::size_t bytes = 0;
+  for (int round = 0; round < found.rounds; ++round) bytes += agreement.round_bytes(round, most);
+  found.ratio = ratios.share_of(most, bytes);
+  found.summarise = cost_of(run, &CodecRun::summarise_chunk, most);
+  return found;
+}
+
+CodecSpeed measure(CodecRun& run, std::size_t most, const MeasuredFor& use) {
+  const Agreement* const agreement = run.codec().agreement();
+  WireRatios ratios(run, most, use);
+  CodecSpeed speed;
+  speed.codec = run.codec().specification();
+  speed.error = run.measure_error();
+  speed.sums_exactly = run.codec().traits().summable;
+  if (agreement != nullptr) {
+    if (agreement->tensor_bytes() > 0) speed.look = cost_of(run, &CodecRun::summarise_tensor, most);
+    speed.agreement = measure_agreement(run, most, ratios);
+  }
+  ratios.set(&speed);
+  speed.encode = cost_of(run, &CodecRun::encode, most);
+  run.encode_all(most);
+  speed.decode = cost_of(run, &CodecRun::decode, most);
+  run.clear_residual();
+  speed.hop = cost_of(run, &CodecRun::hop, most);
+  if (run.codec().traits().identity) {
+    // It is sent from the caller's memory, and received there.
+    speed.encode = speed.decode = {};
+  }
+  return speed;
 }
 
 }  // namespace
@@ -293,17 +330,17 @@ Result<CodecSpeed> measure_codec(const std::string& specification, DType dtype,
   if (use.world < 2) return Status(Code::kInvalidArgument, "one rank encodes nothing");
   if (projects(specification)) return speed::measure_projection(specification, dtype, use);
   const std::size_t count = use.where == ValuesIn::kCache ? kLarge : kWhole;
-  RINGPRESS_ASSIGN_OR_RETURN(Bench bench,
-                             make_bench(specification, dtype, count, use, ErrorOf::kNormalValues));
-  return bench.measure();
+  RINGPRESS_ASSIGN_OR_RETURN(CodecRun run,
+                             make_run(specification, dtype, count, use, ErrorOf::kNormalValues));
+  return measure(run, count, use);
 }
 
 Result<double> measure_codec_error(const std::string& specification, DType dtype, ErrorOf values) {
   if (projects(specification)) {
     return speed::measure_projection_error(specification, dtype, values);
   }
-  RINGPRESS_ASSIGN_OR_RETURN(Bench bench, make_bench(specification, dtype, kDifferent, {}, values));
-  return bench.measure_error();
+  RINGPRESS_ASSIGN_OR_RETURN(CodecRun run, make_run(specification, dtype, kDifferent, {}, values));
+  return run.measure_error();
 }
 
 }  // namespace ringpress::compress_kernels
