@@ -19,6 +19,10 @@ inline constexpr unsigned kMarkWords = kTile / core::kLanes;
 // Of a bit map of high bits: l is not 0, so there are at most kTile / 2 high parts.
 inline constexpr unsigned kMapWords = (kTile / 2 + kTile) / 32;
 
+/// Words of marks that a thread keeps the books of.
+template <typename Simt>
+inline constexpr unsigned kMarkShare = kMarkWords / Simt::kBlockThreads;
+
 struct TileMemory {
   std::uint32_t words[kTile];  // x of each element as bits; then the packed bits of their places.
   std::uint32_t marks[kMarkWords];

@@ -57,7 +57,6 @@ class TileReader {
 
  private:
   static constexpr unsigned kMapShare = (kMapWords + Simt::kBlockThreads - 1) / Simt::kBlockThreads;
-  static constexpr unsigned kMarkShare = kMarkWords / Simt::kBlockThreads;
   static_assert(kMarkWords % Simt::kBlockThreads == 0);
 
   RINGPRESS_DEVICE unsigned map_bits() const {
@@ -105,12 +104,12 @@ class TileReader {
     });
     simt_.sync_block();
     std::uint32_t marked = 0, total;
-    const unsigned first = thread_of(simt_) * kMarkShare;
-    for (unsigned word = first; word < first + kMarkShare; ++word) {
+    const unsigned first = thread_of(simt_) * kMarkShare<Simt>;
+    for (unsigned word = first; word < first + kMarkShare<Simt>; ++word) {
       marked += simt_.count_bits(memory_.marks[word]);
     }
     marked = simt_.exclusive_sum(marked, total);
-    for (unsigned word = first; word < first + kMarkShare; ++word) {
+    for (unsigned word = first; word < first + kMarkShare<Simt>; ++word) {
       memory_.before[word] = marked;
       marked += simt_.count_bits(memory_.marks[word]);
       if (total != count_) memory_.marks[word] = 0;

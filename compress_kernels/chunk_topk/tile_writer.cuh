@@ -8,18 +8,11 @@
 
 #include "compress_kernels/chunk_topk/chunk_topk.h"
 #include "compress_kernels/chunk_topk/tile_memory.cuh"
+#include "compress_kernels/chunk_topk/tile_selection.cuh"
 #include "compress_kernels/core/simt_memory.cuh"
 #include "compress_kernels/topk/value_code.h"
 
 namespace ringpress::compress_kernels::chunk_topk {
-
-/// What is selected of a tile, known before it is looked at.
-struct Wanted {
-  std::uint32_t lowest = 0;  // Class of the threshold.
-  std::uint32_t quota = 0;   // Elements of that class that there is room for from here on.
-  std::uint32_t before = 0;  // Elements that are sent of the tiles before this one.
-  bool is_marked = false;    // The chunk is.
-};
 
 template <typename Simt>
 class TileWriter {
@@ -37,8 +30,7 @@ class TileWriter {
   /// of them. All threads of the block take part, and have met at the end.
   template <typename Load, typename Store>
   RINGPRESS_DEVICE void run(Load&& x_of, Store&& store) {
-    classify(x_of);
-    select();
+    count_ = TileSelection<Simt>(simt_, wanted_).run(elements(), x_of);
     const topk::Grid grid = choose_grid();
     store_values(grid, store);
     simt_.sync_block();
@@ -52,9 +44,8 @@ class TileWriter {
   }
 
  private:
-  static constexpr unsigned kShare = kMarkWords / Simt::kBlockThreads;
   static constexpr unsigned kHighWord = kTile / 2;  // Of `words`, where high bits begin.
-  static_assert(kMarkWords % Simt::kBlockThreads == 0 && kHighWord + kMapWords <= kTile);
+  static_assert(kHighWord + kMapWords <= kTile);
   static_assert(kTile * kMostLowBits / 32 <= kHighWord);
 
   RINGPRESS_DEVICE unsigned elements() const {
@@ -66,64 +57,12 @@ class TileWriter {
     return static_cast<unsigned>(layout_.parts(tile_)) + count_;
   }
 
-  /// Keeps x, and marks elements above the threshold's class, and in `map` those of it.
-  template <typename Load>
-  RINGPRESS_DEVICE void classify(Load&& x_of) {
-    if (thread_of(simt_) == 0) memory_.largest = memory_.from_infinity = 0;
-    for_each_thread(simt_, kTile, [&](unsigned index) {
-      const float x = index < elements() ? x_of(index) : 0.0f;
-      const std::uint32_t value_class = class_of(x);
-      memory_.words[index] = core::bits_of(x);
-      const bool is_above = !wanted_.is_marked && value_class > wanted_.lowest;
-      const bool is_lowest = !wanted_.is_marked && value_class == wanted_.lowest;
-      const std::uint32_t above = simt_.ballot(is_above);
-      const std::uint32_t lowest = simt_.ballot(is_lowest);
-      if (simt_.lane() != 0) return;
-      memory_.marks[index / core::kLanes] = above;
-      memory_.map[index / core::kLanes] = lowest;
-    });
-    simt_.sync_block();
-  }
-
-  /// The first `count` bits of a word.
-  RINGPRESS_DEVICE std::uint32_t first_of(std::uint32_t word, std::uint32_t count) const {
-    if (count >= core::kLanes) return word;
-    std::uint32_t rest = word;
-    for (std::uint32_t i = 0; i < count; ++i) rest &= rest - 1;
-    return word ^ rest;
-  }
-
-  /// Adds to the marks what there is room for of the lowest class.
-  RINGPRESS_DEVICE void select() {
-    const unsigned begin = thread_of(simt_) * kShare;
-    TileCounts own, totals;
-    for (unsigned word = begin; word < begin + kShare; ++word) {
-      own = own + counts_of(word);
-    }
-    TileCounts before = simt_.exclusive_sum(own, totals);
-    for (unsigned word = begin; word < begin + kShare; ++word) {
-      const std::uint32_t taken = within_quota(before.lowest);
-      memory_.before[word] = before.above + taken;
-      before = before + counts_of(word);
-      memory_.marks[word] |= first_of(memory_.map[word], wanted_.quota - taken);
-    }
-    count_ = totals.above + within_quota(totals.lowest);
-    simt_.sync_block();
-  }
-  /// Of a word of `marks` and `map`, until what there is room for is marked.
-  RINGPRESS_DEVICE TileCounts counts_of(unsigned word) const {
-    return {simt_.count_bits(memory_.marks[word]), simt_.count_bits(memory_.map[word])};
-  }
-  RINGPRESS_DEVICE std::uint32_t within_quota(std::uint32_t count) const {
-    return count < wanted_.quota ? count : wanted_.quota;
-  }
-
   RINGPRESS_DEVICE topk::Grid choose_grid() {
     if (layout_.value_bits != 8) return {};
-    const unsigned begin = thread_of(simt_) * kShare;
+    const unsigned begin = thread_of(simt_) * kMarkShare<Simt>;
     std::uint32_t largest = 0;
     std::uint32_t from_infinity = 0;
-    for (unsigned word = begin; word < begin + kShare; ++word) {
+    for (unsigned word = begin; word < begin + kMarkShare<Simt>; ++word) {
       for_each_bit(simt_, memory_.marks[word], [&](unsigned bit) {
         const std::uint32_t magnitude =
             memory_.words[word * core::kLanes + bit] & core::kMagnitudeMask;
@@ -181,8 +120,8 @@ class TileWriter {
   }
 
   RINGPRESS_DEVICE void put_places() const {
-    const unsigned begin = thread_of(simt_) * kShare;
-    for (unsigned word = begin; word < begin + kShare; ++word) {
+    const unsigned begin = thread_of(simt_) * kMarkShare<Simt>;
+    for (unsigned word = begin; word < begin + kMarkShare<Simt>; ++word) {
       unsigned number = memory_.before[word];
       for_each_bit(simt_, memory_.marks[word], [&](unsigned bit) {
         const unsigned index = word * core::kLanes + bit;
