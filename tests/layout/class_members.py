@@ -18,6 +18,7 @@ NOISE = re.compile(r'//[^\n]*|/\*.*?\*/|R"(\w*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|(?
                    r'^[ \t]*#(?:[^\n]*\\\n)*[^\n]*', re.S | re.M)
 CLASS = re.compile(r"(?:^|\s)(?:class|struct|union)\s+(?:alignas\s*\([^)]*\)\s*|\[\[[^]]*\]\]\s*)*([\w:]+)?"
                    r"(?:<[^{}]*>)?\s*(?:final\s*)?(?::[^:].*)?$", re.S)
+INITIALISES = re.compile(r"\)[^()]*:[^:]")
 NO_MEMBER = re.compile(r"(using|typedef|friend|static_assert|enum|class|struct|union|template\s*<[^;]*>\s*friend)\b")
 BRACKETS = {"(": ")", "[": "]", "{": "}"}
 
@@ -50,6 +51,9 @@ def statements(text):
             elif body is None:
                 yield head, text[i + 1:end], ""
                 begin = end + 1
+            elif INITIALISES.search(body[0]) and not re.match(r"\s*[,{]", text[end + 1:]):
+                yield body[0], body[1], ""  # A constructor, whose initializers had braces.
+                begin, body = end + 1, None
             i = end
         elif text[i] == ";":
             yield (body[0], body[1], text[body[2]:i]) if body else (text[begin:i], None, "")
@@ -65,7 +69,7 @@ def is_followed_by_more(head, rest):
     if re.match(r"(typedef\s+)?(class|struct|union|enum)\b", head) and "(" not in without_alignment(head):
         return True
     return re.match(r"\s*[;,]", rest) is not None or "=" in re.sub(r"operator\s*[^\s(]+|[=!<>]=|\([^()]*\)", "", head) \
-        or (re.search(r"\)[^()]*:[^:]", head) is not None and re.match(r"\s*[,{]", rest) is not None)
+        or (INITIALISES.search(head) is not None and re.match(r"\s*[,{]", rest) is not None)
 
 
 def without_templates(text):
@@ -124,6 +128,7 @@ def self_test():
     text = """namespace a { class B final : public C<int> {
      public:
       B() : x_{1}, y_(2) {}
+      int g() const { return 2; }
       ~B() override { int q; }
       B& operator=(const B&) = delete;
       bool operator==(const B&) const = default;
@@ -140,7 +145,7 @@ def self_test():
       std::function<void(int, int)> done_ = [] { return; };
     }; }"""
     found = dict(classes(NOISE.sub(lambda m: " ", text)))
-    assert found == {"B": 7, "B::D": 1, "B::F": 3}, found
+    assert found == {"B": 8, "B::D": 1, "B::F": 3}, found
 
 
 def main():
