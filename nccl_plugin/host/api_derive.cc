@@ -36,6 +36,45 @@ Status logged(const char* function, const Status& failure) {
   return failure;
 }
 
+/// Those of the same color, ordered by key, then rank. A negative color gives null. Collective.
+Result<std::unique_ptr<Communicator>> split_ranks(Communicator& parent, int color, int key,
+                                                  const Settings& settings) {
+  struct Choice {
+    std::int32_t color, key;
+  };
+  const Choice own{color, key};
+  std::vector<Choice> choices(static_cast<std::size_t>(parent.size()));
+  RINGPRESS_RETURN_IF_ERROR(parent.all_gather(&own, choices.data(), sizeof own, DType::kInt8));
+  std::vector<int> members;  // Ranks of the parent, in the order of the new one.
+  for (int peer = 0; peer < parent.size(); ++peer) {
+    if (color >= 0 && choices[static_cast<std::size_t>(peer)].color == color) {
+      members.push_back(peer);
+    }
+  }
+  std::stable_sort(members.begin(), members.end(), [&choices](int a, int b) {
+    return choices[static_cast<std::size_t>(a)].key < choices[static_cast<std::size_t>(b)].key;
+  });
+  UniqueId id{};
+  Status opened = Status::ok();
+  if (!members.empty() && members.front() == parent.rank()) {
+    auto made = make_unique_id(settings);
+    if (made.is_ok()) id = made.value();
+    opened = made.status();
+  }
+  std::vector<UniqueId> ids(static_cast<std::size_t>(parent.size()));
+  RINGPRESS_RETURN_IF_ERROR(parent.all_gather(id.data(), ids.data(), sizeof id, DType::kInt8));
+  if (members.empty()) return std::unique_ptr<Communicator>();
+  RINGPRESS_RETURN_IF_ERROR(opened);
+  const auto leader = static_cast<std::size_t>(members.front());
+  if (ids[leader] == UniqueId{}) {
+    return Status(Code::kSystem, "rank " + std::to_string(leader) + ", which leads color " +
+                                     std::to_string(color) + ", could not open a socket");
+  }
+  const auto place = std::find(members.begin(), members.end(), parent.rank()) - members.begin();
+  return Communicator::create(ids[leader], static_cast<int>(place),
+                              static_cast<int>(members.size()), settings);
+}
+
 Status split(ncclComm_t handle, int color, int key, ncclComm_t* out, const ncclConfig_t* config) {
   RINGPRESS_ASSIGN_OR_RETURN(const std::shared_ptr<ncclComm> parent, find_ready_comm(handle));
   RINGPRESS_RETURN_IF_ERROR(check_pointer(out, "newcomm"));
@@ -53,7 +92,7 @@ Status split(ncclComm_t handle, int color, int key, ncclComm_t* out, const ncclC
   }
   const auto run = [parent, child, color, key, settings = std::move(settings)]() -> Status {
     return parent->run([&](Communicator& communicator) -> Status {
-      auto made = communicator.split(color, key, settings);
+      auto made = split_ranks(communicator, color, key, settings);
       if (!made.is_ok()) return logged("ncclCommSplit", made.status());
       return child == nullptr ? Status::ok() : child->attach(std::move(made).value());
     });
@@ -134,10 +173,12 @@ Result<UniqueId> shrunk_id(ncclComm& parent, bool is_revoked, const std::vector<
 
 /// What the ranks that stay have yet to send goes with them, and what they have tuned.
 Status inherit(ncclComm& parent, Communicator& child) {
+  CommunicatorState* const state = child.state();
+  if (state == nullptr) return Status::ok();
   Status inherited;
   const bool has_left = parent.run_after_calls(
-      [&](Communicator& communicator) { inherited = child.inherit(&communicator); });
-  return has_left ? inherited : child.inherit(nullptr);
+      [&](Communicator& communicator) { inherited = state->inherit(communicator.state()); });
+  return has_left ? inherited : state->inherit(nullptr);
 }
 
 Status shrink(ncclComm_t handle, const Shrink& request, ncclComm_t* out,

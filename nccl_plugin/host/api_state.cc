@@ -18,6 +18,7 @@
 using namespace ringpress::nccl_plugin::host;  // NOLINT: the entry points are in no namespace.
 using ringpress::Code;
 using ringpress::Communicator;
+using ringpress::CommunicatorState;
 using ringpress::Result;
 using ringpress::StateLoad;
 using ringpress::Status;
@@ -39,6 +40,11 @@ Result<std::shared_ptr<ncclComm>> find_comm_with_state(ncclComm_t handle) {
                   "checkpoints are not on this door yet: residuals of a device are not saved");
   }
   return find_ready_comm(handle);
+}
+
+Result<CommunicatorState*> state_of(Communicator& communicator) {
+  if (CommunicatorState* const state = communicator.state()) return state;
+  return Status(Code::kUnsupported, "states are not kept at this door yet");
 }
 
 Status check_load_size(const ringpressStateLoad_t* load) {
@@ -65,7 +71,10 @@ RINGPRESS_EXPORT int ringpressStateSave(void* comm, const char* path) {
   return firewall("ringpressStateSave", handle, [&]() -> Status {
     RINGPRESS_ASSIGN_OR_RETURN(const std::shared_ptr<ncclComm> live, find_comm_with_state(handle));
     RINGPRESS_RETURN_IF_ERROR(check_pointer(path, "path"));
-    return live->run([&](Communicator& communicator) { return communicator.save_state(path); });
+    return live->run([&](Communicator& communicator) -> Status {
+      RINGPRESS_ASSIGN_OR_RETURN(const CommunicatorState* const state, state_of(communicator));
+      return state->save(path);
+    });
   });
 }
 
@@ -78,7 +87,8 @@ RINGPRESS_EXPORT int ringpressStateLoad(void* comm, const char* path, ringpressS
     const bool has_path = given.is_ok() && path != nullptr;
     StateLoad loaded;
     RINGPRESS_RETURN_IF_ERROR(live->run([&](Communicator& communicator) -> Status {
-      RINGPRESS_ASSIGN_OR_RETURN(loaded, communicator.load_state(has_path ? path : ""));
+      RINGPRESS_ASSIGN_OR_RETURN(CommunicatorState* const state, state_of(communicator));
+      RINGPRESS_ASSIGN_OR_RETURN(loaded, state->load(has_path ? path : ""));
       return Status::ok();
     }));
     RINGPRESS_RETURN_IF_ERROR(given);

@@ -110,10 +110,10 @@ Status CollWorker::perform(const CollRequest& request) {
   const CollCall& call = request.call;
   const CollDecision& decision = request.decision;
   if (decision.starts_tensor) {
-    RINGPRESS_RETURN_IF_ERROR(communicator_->start_pieces(decision.tensor));
+    RINGPRESS_RETURN_IF_ERROR(communicator_->pieces().start(decision.tensor));
   }
-  RINGPRESS_RETURN_IF_ERROR(communicator_->all_reduce_piece(call.send, call.receive, decision.first,
-                                                            decision.valid_count));
+  RINGPRESS_RETURN_IF_ERROR(
+      communicator_->pieces().run(call.send, call.receive, decision.first, decision.valid_count));
   if (decision.clears_staging) std::memset(call.send, 0, call.count * dtype_size(call.dtype));
   return Status::ok();
 }

@@ -295,42 +295,4 @@ void MeshCommunicator::abort(End end) {
   }
 }
 
-Result<std::unique_ptr<Communicator>> MeshCommunicator::split(int color, int key,
-                                                              const Settings& settings) {
-  struct Choice {
-    std::int32_t color, key;
-  };
-  const Choice own{color, key};
-  std::vector<Choice> choices(static_cast<std::size_t>(size()));
-  RINGPRESS_RETURN_IF_ERROR(all_gather(&own, choices.data(), sizeof own, DType::kInt8));
-  std::vector<int> members;  // Ranks of this communicator, in the order of the new one.
-  for (int peer = 0; peer < size(); ++peer) {
-    if (color >= 0 && choices[static_cast<std::size_t>(peer)].color == color) {
-      members.push_back(peer);
-    }
-  }
-  std::stable_sort(members.begin(), members.end(), [&choices](int a, int b) {
-    return choices[static_cast<std::size_t>(a)].key < choices[static_cast<std::size_t>(b)].key;
-  });
-  const bool leads = !members.empty() && members.front() == rank();
-  UniqueId id{};
-  Status opened = Status::ok();
-  if (leads) {
-    auto made = make_unique_id(settings);
-    if (made.is_ok()) id = made.value();
-    opened = made.status();
-  }
-  std::vector<UniqueId> ids(static_cast<std::size_t>(size()));
-  RINGPRESS_RETURN_IF_ERROR(all_gather(id.data(), ids.data(), sizeof id, DType::kInt8));
-  if (members.empty()) return std::unique_ptr<Communicator>();
-  RINGPRESS_RETURN_IF_ERROR(opened);
-  const auto leader = static_cast<std::size_t>(members.front());
-  if (ids[leader] == UniqueId{}) {
-    return Status(Code::kSystem, "rank " + std::to_string(leader) + ", which leads color " +
-                                     std::to_string(color) + ", could not open a socket");
-  }
-  const auto place = std::find(members.begin(), members.end(), rank()) - members.begin();
-  return create(ids[leader], static_cast<int>(place), static_cast<int>(members.size()), settings);
-}
-
 }  // namespace ringpress::nccl_plugin

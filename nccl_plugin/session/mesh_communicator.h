@@ -67,13 +67,7 @@ class MeshCommunicator final : public Communicator {
 
   Status all_reduce(const void* send, void* receive, std::size_t count, DType dtype,
                     Reduction reduction) override;
-  Status start_pieces(const PiecewiseTensor& tensor) override {
-    return all_reduces_.pieces().start(tensor);
-  }
-  Status all_reduce_piece(const void* send, void* receive, std::size_t first,
-                          std::size_t count) override {
-    return all_reduces_.pieces().run(send, receive, first, count);
-  }
+  PiecewiseAllReduce& pieces() override { return all_reduces_.pieces(); }
   Status reduce_scatter(const void* send, void* receive, std::size_t receive_count, DType dtype,
                         Reduction reduction) override;
   Status all_gather(const void* send, void* receive, std::size_t send_count, DType dtype) override;
@@ -84,14 +78,7 @@ class MeshCommunicator final : public Communicator {
   Status exchange(std::span<const Transfer> transfers) override;
   Status set_layers(const HintedCall& call, std::span<const Layer> layers) override;
   Status flush_lazy() override;
-  Status save_state(const std::string& path) override { return state_.save(path); }
-  Result<StateLoad> load_state(const std::string& path) override { return state_.load(path); }
-  Status inherit(Communicator* parent) override {
-    auto* const known = dynamic_cast<MeshCommunicator*>(parent);
-    return state_.inherit(known == nullptr ? nullptr : &known->state_);
-  }
-  Result<std::unique_ptr<Communicator>> split(int color, int key,
-                                              const Settings& settings) override;
+  CommunicatorState* state() override { return &state_; }
   Result<UniqueId> survivors_id(std::span<const int> survivors) override {
     return session_.mesh->survivors_id(survivors);
   }

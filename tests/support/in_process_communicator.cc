@@ -29,8 +29,6 @@ struct Call {
   CallSignature signature;
   const std::byte* send = nullptr;
   double input_scale = 1;
-  int color = 0;
-  int key = 0;
 };
 
 /// What the ranks of one communicator share.
@@ -186,7 +184,7 @@ double reduce_pair(double a, double b, ReduceOp op) {
   return a;
 }
 
-class InProcessCommunicator : public Communicator {
+class InProcessCommunicator final : public Communicator, private PiecewiseAllReduce {
  public:
   InProcessCommunicator(std::shared_ptr<Hub> hub, int rank) : hub_(std::move(hub)), rank_(rank) {}
 
@@ -200,27 +198,20 @@ class InProcessCommunicator : public Communicator {
   Status all_reduce(const void* send, void* receive, std::size_t count, DType dtype,
                     Reduction reduction) override {
     return reduce_range({signature(CollectiveKind::kAllReduce, count, dtype, reduction.op, -1),
-                         bytes_of(send), reduction.input_scale, 0, 0},
+                         bytes_of(send), reduction.input_scale},
                         0, receive);
   }
-  Status start_pieces(const PiecewiseTensor& tensor) override {
-    tensor_ = tensor;
-    return Status::ok();
-  }
-  Status all_reduce_piece(const void* send, void* receive, std::size_t,
-                          std::size_t count) override {
-    return all_reduce(send, receive, count, tensor_.dtype, {tensor_.op, 1, false});
-  }
+  PiecewiseAllReduce& pieces() override { return *this; }
   Status reduce_scatter(const void* send, void* receive, std::size_t count, DType dtype,
                         Reduction reduction) override {
     return reduce_range({signature(CollectiveKind::kReduceScatter, count, dtype, reduction.op, -1),
-                         bytes_of(send), reduction.input_scale, 0, 0},
+                         bytes_of(send), reduction.input_scale},
                         count * static_cast<std::size_t>(rank_), receive);
   }
   Status reduce(const void* send, void* receive, std::size_t count, DType dtype,
                 Reduction reduction, int root) override {
     return reduce_range({signature(CollectiveKind::kReduce, count, dtype, reduction.op, root),
-                         bytes_of(send), reduction.input_scale, 0, 0},
+                         bytes_of(send), reduction.input_scale},
                         0, rank_ == root ? receive : nullptr);
   }
   Status all_gather(const void* send, void* receive, std::size_t count, DType dtype) override {
@@ -228,7 +219,7 @@ class InProcessCommunicator : public Communicator {
     RINGPRESS_ASSIGN_OR_RETURN(
         const std::vector<Call> calls,
         hub_->meet(rank_, {signature(CollectiveKind::kAllGather, count, dtype, {}, -1),
-                           bytes_of(send), 1, 0, 0}));
+                           bytes_of(send), 1}));
     std::vector<std::byte> gathered;
     for (const Call& call : calls) {
       gathered.insert(gathered.end(), call.send, call.send + block);
@@ -240,7 +231,7 @@ class InProcessCommunicator : public Communicator {
     RINGPRESS_ASSIGN_OR_RETURN(
         const std::vector<Call> calls,
         hub_->meet(rank_, {signature(CollectiveKind::kBroadcast, count, dtype, {}, root),
-                           bytes_of(send), 1, 0, 0}));
+                           bytes_of(send), 1}));
     const std::byte* from = calls[static_cast<std::size_t>(root)].send;
     return give({from, from + count * dtype_size(dtype)}, receive);
   }
@@ -255,27 +246,6 @@ class InProcessCommunicator : public Communicator {
       RINGPRESS_RETURN_IF_ERROR(hub_->take(transfer.peer, rank_, transfer));
     }
     return Status::ok();
-  }
-
-  Result<std::unique_ptr<Communicator>> split(int color, int key,
-                                              const Settings& settings) override {
-    const UniqueId own_id = Hubs::instance().make_id();
-    Call call{signature(CollectiveKind::kAllGather, 0, DType::kInt8, {}, -1), own_id.data(), 1,
-              color, key};
-    RINGPRESS_ASSIGN_OR_RETURN(const std::vector<Call> calls, hub_->meet(rank_, call));
-    std::vector<int> members;
-    for (int rank = 0; rank < size(); ++rank) {
-      if (calls[static_cast<std::size_t>(rank)].color == color) members.push_back(rank);
-    }
-    std::stable_sort(members.begin(), members.end(), [&](int a, int b) {
-      return calls[static_cast<std::size_t>(a)].key < calls[static_cast<std::size_t>(b)].key;
-    });
-    UniqueId id{};
-    std::memcpy(id.data(), calls[static_cast<std::size_t>(members[0])].send, id.size());
-    RINGPRESS_RETURN_IF_ERROR(hub_->leave());
-    if (color < 0) return std::unique_ptr<Communicator>();
-    const auto place = std::find(members.begin(), members.end(), rank_) - members.begin();
-    return create(id, static_cast<int>(place), static_cast<int>(members.size()), settings);
   }
 
   void set_timeout(std::chrono::milliseconds) override {}  // Threads wait as long as it takes.
@@ -294,6 +264,14 @@ class InProcessCommunicator : public Communicator {
   Statistics statistics() const override { return statistics_; }
 
  private:
+  Status start(const PiecewiseTensor& tensor) override {
+    tensor_ = tensor;
+    return Status::ok();
+  }
+  Status run(const void* send, void* receive, std::size_t, std::size_t count) override {
+    return all_reduce(send, receive, count, tensor_.dtype, {tensor_.op, 1, false});
+  }
+
   static const std::byte* bytes_of(const void* memory) {
     return static_cast<const std::byte*>(memory);
   }

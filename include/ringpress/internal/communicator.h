@@ -142,6 +142,38 @@ struct StateLoad {
   std::string reason;  // What is wrong with it, or empty.
 };
 
+/// All-reduces of a tensor whose pieces come one after the other.
+class PiecewiseAllReduce {
+ public:
+  virtual ~PiecewiseAllReduce() = default;
+
+  /// The next pieces are of this tensor. Each is a call of its own for the other ranks, and is
+  /// compressed whatever its own size if the tensor is eligible.
+  virtual Status start(const PiecewiseTensor& tensor) = 0;
+  /// All-reduces the elements [first, first + count) of the tensor. Pieces of one tensor do not
+  /// overlap and, unless nothing is known of it, stay within its count.
+  virtual Status run(const void* send, void* receive, std::size_t first, std::size_t count) = 0;
+};
+
+/// What a communicator keeps from call to call: residuals, the sequence of calls and their numbers.
+class CommunicatorState {
+ public:
+  virtual ~CommunicatorState() = default;
+
+  /// Writes it. To be called between the same two calls on all ranks, each with a file of its own.
+  /// Not collective. kSystem: it cannot be written, and what was there before is as it was.
+  virtual Status save(const std::string& path) const = 0;
+  /// The communicator goes on as the one whose state was saved would have gone on: all ranks, or
+  /// none if one of them has no state for that, which is no error. Then nothing has changed.
+  /// Collective.
+  virtual Result<StateLoad> load(const std::string& path) = 0;
+  /// Before the first call, on all ranks: goes on with what `parent`, of which these are some
+  /// ranks, keeps of tensors and has tuned. Null: this rank has none, so nobody goes on. Where
+  /// calls of the parent have ended on some ranks only, residuals are all that is taken. `parent`
+  /// is making no call, and stays as it is. Collective.
+  virtual Status inherit(const CommunicatorState* parent) = 0;
+};
+
 class Communicator {
  public:
   /// Joins the communicator that `id` names. Every rank of it must call; returns when all have, or
@@ -161,13 +193,7 @@ class Communicator {
 
   virtual Status all_reduce(const void* send, void* receive, std::size_t count, DType dtype,
                             Reduction reduction) = 0;
-  /// The next calls of all_reduce_piece() are of this tensor. Each is a call of its own for the
-  /// other ranks, and is compressed whatever its own size if the tensor is eligible.
-  virtual Status start_pieces(const PiecewiseTensor& tensor) = 0;
-  /// All-reduces the elements [first, first + count) of the tensor. Pieces of one tensor do not
-  /// overlap and, unless nothing is known of it, stay within its count.
-  virtual Status all_reduce_piece(const void* send, void* receive, std::size_t first,
-                                  std::size_t count) = 0;
+  virtual PiecewiseAllReduce& pieces() = 0;
   virtual Status reduce_scatter(const void* send, void* receive, std::size_t receive_count,
                                 DType dtype, Reduction reduction) = 0;
   virtual Status all_gather(const void* send, void* receive, std::size_t send_count,
@@ -189,33 +215,8 @@ class Communicator {
   /// collective: one rank is enough. Else it changes nothing.
   virtual Status flush_lazy() = 0;
 
-  /// Writes what is kept from call to call: residuals, the sequence of calls and their numbers. To
-  /// be called between the same two calls on all ranks, each with a file of its own. Not
-  /// collective. kSystem: it cannot be written, and what was there before is as it was.
-  virtual Status save_state(const std::string& path) {
-    static_cast<void>(path);
-    return {Code::kUnsupported, "states are not saved at this door yet"};
-  }
-  /// Goes on as the communicator whose state was saved would have gone on: all ranks, or none if
-  /// one of them has no state for that, which is no error. Then nothing has changed. Collective.
-  virtual Result<StateLoad> load_state(const std::string& path) {
-    static_cast<void>(path);
-    return Status(Code::kUnsupported, "states are not loaded at this door yet");
-  }
-
-  /// Before the first call, on all ranks: goes on with what `parent`, of which these are some
-  /// ranks, keeps of tensors and has tuned. Null: this rank has none, so nobody goes on. Where
-  /// calls of the parent have ended on some ranks only, residuals are all that is taken. `parent`
-  /// is making no call, and stays as it is. Collective.
-  virtual Status inherit(Communicator* parent) {
-    static_cast<void>(parent);
-    return Status::ok();
-  }
-
-  /// Makes a communicator of the ranks that pass the same color (>= 0), ordered by key, then rank.
-  /// A negative color gives null. Collective over this communicator.
-  virtual Result<std::unique_ptr<Communicator>> split(int color, int key,
-                                                      const Settings& settings) = 0;
+  /// Null: this door keeps none yet.
+  virtual CommunicatorState* state() { return nullptr; }
 
   /// The id of a communicator of those ranks that outlive this one, once it has failed or was
   /// aborted, numbered in this order: they come whatever has become of the others. Equal on ranks

@@ -204,9 +204,9 @@ void MeshState::read_parent(const MeshState* parent, Loaded* loaded) const {
   }
 }
 
-Status MeshState::inherit(const MeshState* parent) {
+Status MeshState::inherit(const CommunicatorState* parent) {
   Loaded loaded(session_);
-  read_safely(&loaded, [&] { read_parent(parent, &loaded); });
+  read_safely(&loaded, [&] { read_parent(dynamic_cast<const MeshState*>(parent), &loaded); });
   RINGPRESS_ASSIGN_OR_RETURN(const StateLoad load, agree(loaded));
   if (load.outcome == StateOutcome::kLoaded) {
     adopt(std::move(loaded));

@@ -19,16 +19,13 @@
 namespace ringpress::nccl_plugin {
 
 /// Of one communicator, between its calls.
-class MeshState {
+class MeshState final : public CommunicatorState {
  public:
   MeshState(MeshSession& session, CallMaker& calls) : session_(session), calls_(calls) {}
 
-  /// As Communicator::save_state().
-  Status save(const std::string& path) const;
-  /// As Communicator::load_state().
-  Result<StateLoad> load(const std::string& path);
-  /// As Communicator::inherit().
-  Status inherit(const MeshState* parent);
+  Status save(const std::string& path) const override;
+  Result<StateLoad> load(const std::string& path) override;
+  Status inherit(const CommunicatorState* parent) override;
 
  private:
   struct Loaded;

@@ -10,13 +10,12 @@
 namespace ringpress::nccl_plugin {
 
 /// Of one communicator.
-class PieceCalls {
+class PieceCalls final : public PiecewiseAllReduce {
  public:
   PieceCalls(MeshSession& session, CallMaker& calls) : session_(session), calls_(calls) {}
 
-  /// As Communicator::start_pieces() and all_reduce_piece().
-  Status start(const PiecewiseTensor& tensor);
-  Status run(const void* send, void* receive, std::size_t first, std::size_t count);
+  Status start(const PiecewiseTensor& tensor) override;
+  Status run(const void* send, void* receive, std::size_t first, std::size_t count) override;
 
  private:
   Result<Decision> decide_tensor_of_pieces(const PiecewiseTensor& tensor);

@@ -27,10 +27,11 @@ constexpr std::chrono::seconds kPatience{5};
 /// How many calls each of two workers has begun.
 using Begun = std::array<std::atomic<long>, 2>;
 
-/// A communicator that a worker may have: only `all_reduce_piece` and `abort` are left to say.
-class LaneCommunicator : public Communicator {
+/// A communicator that a worker may have: only `run` and `abort` are left to say.
+class LaneCommunicator : public Communicator, public PiecewiseAllReduce {
  public:
-  Status start_pieces(const PiecewiseTensor&) override { return Status::ok(); }
+  PiecewiseAllReduce& pieces() override { return *this; }
+  Status start(const PiecewiseTensor&) override { return Status::ok(); }
   int rank() const override { return 0; }
   int size() const override { return 2; }
   void set_timeout(std::chrono::milliseconds) override {}
@@ -44,7 +45,6 @@ class LaneCommunicator : public Communicator {
   Status exchange(std::span<const Transfer>) override { return none(); }
   Status set_layers(const HintedCall&, std::span<const Layer>) override { return none(); }
   Status flush_lazy() override { return none(); }
-  Result<std::unique_ptr<Communicator>> split(int, int, const Settings&) override { return none(); }
   Status finalize() override { return Status::ok(); }
   void abort(End) override {}
   Status check() override { return Status::ok(); }
@@ -59,7 +59,7 @@ class LaneCommunicator : public Communicator {
 class WaitingCommunicator final : public LaneCommunicator {
  public:
   WaitingCommunicator(Begun* begun, std::size_t worker) : begun_(*begun), worker_(worker) {}
-  Status all_reduce_piece(const void*, void*, std::size_t, std::size_t) override {
+  Status run(const void*, void*, std::size_t, std::size_t) override {
     const long call = ++begun_[worker_];
     const Deadline end = Clock::now() + kPatience;
     while (begun_[1 - worker_] < call) {
@@ -78,7 +78,7 @@ class WaitingCommunicator final : public LaneCommunicator {
 class LateCommunicator final : public LaneCommunicator {
  public:
   explicit LateCommunicator(std::atomic<long>* begun) : begun_(*begun) {}
-  Status all_reduce_piece(const void*, void*, std::size_t, std::size_t) override {
+  Status run(const void*, void*, std::size_t, std::size_t) override {
     if (++begun_ == 1) aborted_.wait(false);
     return Status::ok();
   }
@@ -96,13 +96,11 @@ class LateCommunicator final : public LaneCommunicator {
 class FailingCommunicator final : public LaneCommunicator {
  public:
   explicit FailingCommunicator(std::atomic<int>* aborted) : aborted_(*aborted) {}
-  Status start_pieces(const PiecewiseTensor&) override {
+  Status start(const PiecewiseTensor&) override {
     if (++calls_ == 2) throw std::bad_alloc();
     return Status::ok();
   }
-  Status all_reduce_piece(const void*, void*, std::size_t, std::size_t) override {
-    return Status::ok();
-  }
+  Status run(const void*, void*, std::size_t, std::size_t) override { return Status::ok(); }
   void abort(End) override { ++aborted_; }
 
  private:

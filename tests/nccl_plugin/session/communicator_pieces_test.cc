@@ -36,11 +36,11 @@ double piecewise_error(const Environment& environment, PiecewiseTensor::Known kn
     if (known == PiecewiseTensor::Known::kPadded) tensor.whole_count = kCount;
     tensor.address = input.data();
     for (int step = 0; step < steps; ++step) {
-      RINGPRESS_RETURN_IF_ERROR(communicator->start_pieces(tensor));
+      RINGPRESS_RETURN_IF_ERROR(communicator->pieces().start(tensor));
       for (std::size_t first = 0; first < kCount;) {
         const std::size_t count = std::min<std::size_t>(kCount - first, first == 0 ? 8192 : 16001);
-        RINGPRESS_RETURN_IF_ERROR(communicator->all_reduce_piece(
-            input.data() + first, result.data() + first, first, count));
+        RINGPRESS_RETURN_IF_ERROR(
+            communicator->pieces().run(input.data() + first, result.data() + first, first, count));
         first += count;
       }
       for (std::size_t i = 0; i < kCount; ++i) {
@@ -133,15 +133,15 @@ TEST(CommunicatorPieces, AreExactWhereNothingIsKnown) {
 TEST(CommunicatorPieces, OutsideTheTensorAreRefused) {
   const auto body = [](Communicator* communicator) -> Status {
     std::vector<float> values(1000);
-    EXPECT_EQ(communicator->all_reduce_piece(values.data(), values.data(), 0, 10).code(),
+    EXPECT_EQ(communicator->pieces().run(values.data(), values.data(), 0, 10).code(),
               Code::kInvalidUsage);
     PiecewiseTensor tensor;
     tensor.known = PiecewiseTensor::Known::kTensor;
     tensor.count = 1000;
-    RINGPRESS_RETURN_IF_ERROR(communicator->start_pieces(tensor));
+    RINGPRESS_RETURN_IF_ERROR(communicator->pieces().start(tensor));
     for (const auto& [first, count] :
          {std::pair<std::size_t, std::size_t>{1001, 0}, {991, 10}, {1, SIZE_MAX}}) {
-      EXPECT_EQ(communicator->all_reduce_piece(values.data(), values.data(), first, count).code(),
+      EXPECT_EQ(communicator->pieces().run(values.data(), values.data(), first, count).code(),
                 Code::kInvalidArgument);
     }
     return Status::ok();

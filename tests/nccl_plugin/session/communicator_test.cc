@@ -171,8 +171,8 @@ Status make_calls_of_all_kinds(Communicator* communicator, DType dtype) {
   tensor.dtype = dtype;
   tensor.known = PiecewiseTensor::Known::kTensor;
   tensor.address = values;
-  RINGPRESS_RETURN_IF_ERROR(communicator->start_pieces(tensor));
-  return communicator->all_reduce_piece(values, values, 0, 20000);
+  RINGPRESS_RETURN_IF_ERROR(communicator->pieces().start(tensor));
+  return communicator->pieces().run(values, values, 0, 20000);
 }
 
 /// Also those that a codec leaves as they are: bf16 does bfloat16.
@@ -490,24 +490,6 @@ TEST(Communicator, DifferentCallsAreNamedOnEveryRank) {
       }
     }
   }
-}
-
-TEST(Communicator, SplitsByColorAndKey) {
-  expect_ok(run_communicators(5, {}, [](Communicator* communicator) -> Status {
-    const int rank = communicator->rank();
-    const int color = rank == 4 ? -1 : rank % 2;
-    RINGPRESS_ASSIGN_OR_RETURN(auto child, communicator->split(color, -rank, settings_with({})));
-    if (rank == 4) {
-      EXPECT_EQ(child, nullptr);
-      return Status::ok();
-    }
-    EXPECT_EQ(child->size(), 2);
-    EXPECT_EQ(child->rank(), rank < 2 ? 1 : 0);  // The larger key comes last.
-    std::int64_t sum = rank;
-    RINGPRESS_RETURN_IF_ERROR(child->all_reduce(&sum, &sum, 1, DType::kInt64, {}));
-    EXPECT_EQ(sum, rank % 2 == 0 ? 2 : 4);
-    return Status::ok();
-  }));
 }
 
 TEST(Communicator, ASingleRankScalesAndCopies) {

@@ -48,11 +48,11 @@ Status reduce_pieces(Communicator* communicator, Known known, const Tensors& ten
   tensor.known = known;
   if (known == Known::kTensor || known == Known::kExtent) tensor.count = kCount;
   tensor.address = tensors.input.data();
-  RINGPRESS_RETURN_IF_ERROR(communicator->start_pieces(tensor));
+  RINGPRESS_RETURN_IF_ERROR(communicator->pieces().start(tensor));
   constexpr std::size_t kFirst = kCount / 3;
   const float* const values = tensors.input.data();
-  RINGPRESS_RETURN_IF_ERROR(communicator->all_reduce_piece(values, result, 0, kFirst));
-  return communicator->all_reduce_piece(values + kFirst, result + kFirst, kFirst, kCount - kFirst);
+  RINGPRESS_RETURN_IF_ERROR(communicator->pieces().run(values, result, 0, kFirst));
+  return communicator->pieces().run(values + kFirst, result + kFirst, kFirst, kCount - kFirst);
 }
 
 /// What a step of a program may hold: calls of different sizes and types, and pieces.

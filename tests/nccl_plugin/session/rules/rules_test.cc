@@ -265,8 +265,8 @@ TEST(RuledCommunicators, PiecesFollowWhatIsKnownOfThem) {
     PiecewiseTensor tensor;
     tensor.known = PiecewiseTensor::Known::kTensor;
     tensor.count = count;
-    if (!communicator.start_pieces(tensor).is_ok() ||
-        !communicator.all_reduce_piece(values.data(), values.data(), 0, count).is_ok()) {
+    if (!communicator.pieces().start(tensor).is_ok() ||
+        !communicator.pieces().run(values.data(), values.data(), 0, count).is_ok()) {
       return "failed";
     }
     return communicator.statistics().last_codec.substr(0, 2);

@@ -254,7 +254,7 @@ TEST(WarmUp, IsOverAfterAState) {
         2, environment_of("q2", "6"), [&](Communicator* communicator) -> Status {
           const std::string path = folder + "/" + std::to_string(communicator->rank());
           if (loads) {
-            RINGPRESS_ASSIGN_OR_RETURN(const StateLoad load, communicator->load_state(path));
+            RINGPRESS_ASSIGN_OR_RETURN(const StateLoad load, communicator->state()->load(path));
             EXPECT_EQ(load.outcome, StateOutcome::kLoaded) << load.reason;
           }
           std::vector<std::vector<float>> tensors = {std::vector<float>(20000, 1.0F),
@@ -267,7 +267,7 @@ TEST(WarmUp, IsOverAfterAState) {
             }
           }
           if (communicator->rank() == 0) compressed = communicator->statistics().compressed_calls;
-          return communicator->save_state(path);
+          return communicator->state()->save(path);
         });
     EXPECT_EQ(testing::failures_of(outcomes), "");
     return compressed;

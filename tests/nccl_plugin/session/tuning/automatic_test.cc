@@ -195,11 +195,11 @@ TEST(Automatic, PiecesAreTunedAndKeepTheirResiduals) {
       const std::vector<float>& values = gradient(kCount, rank);
       std::vector<float> result(kCount);
       for (std::size_t step = 0; step < kSteps; ++step) {
-        ASSERT_TRUE(communicator.start_pieces(tensor).is_ok());
+        ASSERT_TRUE(communicator.pieces().start(tensor).is_ok());
         for (std::size_t first = 0; first < kCount; first += kPiece) {
           const Status status =
-              communicator.all_reduce_piece(values.data() + first, result.data() + first, first,
-                                            std::min(kPiece, kCount - first));
+              communicator.pieces().run(values.data() + first, result.data() + first, first,
+                                        std::min(kPiece, kCount - first));
           ASSERT_TRUE(status.is_ok()) << status.message();
         }
         for (std::size_t i = 0; i < kCount; ++i) {
