@@ -15,28 +15,37 @@ constexpr std::uint32_t kMark = 1;
 
 }  // namespace
 
+Status StreamCodec::prepare(const GossipOptions& options, Device& device, Models& scratch) {
+  const std::string specification = compress_kernels::stream_specification(options.codec);
+  RINGPRESS_ASSIGN_OR_RETURN(
+      on_host_, compress_kernels::make_codec(specification, DType::kFloat32, ReduceOp::kSum));
+  if (on_host_->traits().identity) return Status::ok();
+  RINGPRESS_ASSIGN_OR_RETURN(on_device_,
+                             device.make_codec(specification, DType::kFloat32, ReduceOp::kSum));
+  const std::size_t chunk = std::min(options.count, scratch.chunk_elements());
+  const std::size_t bytes = on_device_->scratch_bytes(1, chunk);
+  if (bytes == 0) return Status::ok();
+  RINGPRESS_ASSIGN_OR_RETURN(scratch_, scratch.allocate(bytes));
+  return Status::ok();
+}
+
+Result<std::uint64_t> StreamCodec::encode(Stream stream, const EncodeArgs& args) {
+  RINGPRESS_RETURN_IF_ERROR(on_device_->encode(stream, {&args, 1}, scratch_.get()));
+  return std::uint64_t{on_host_->wire_bytes(args.count)};
+}
+
+Status StreamCodec::decode(Stream stream, const DecodeArgs& args) {
+  return on_device_->decode(stream, {&args, 1});
+}
+
 Status StreamModels::prepare(const GossipOptions& options) {
   RINGPRESS_ASSIGN_OR_RETURN(kernels_, device_->make_models());
-  RINGPRESS_RETURN_IF_ERROR(prepare_codec(options));
+  RINGPRESS_RETURN_IF_ERROR(codec_.prepare(options, *device_, *this));
   RINGPRESS_ASSIGN_OR_RETURN(parts_, allocate(kPartsBytes));
   RINGPRESS_ASSIGN_OR_RETURN(lost_, allocate(sizeof(std::uint32_t)));
   RINGPRESS_ASSIGN_OR_RETURN(void* const on_host, device_->allocate_host(kPartsBytes));
   parts_on_host_ = {static_cast<std::byte*>(on_host),
                     [device = device_](std::byte* memory) { device->free_host(memory); }};
-  return Status::ok();
-}
-
-Status StreamModels::prepare_codec(const GossipOptions& options) {
-  const std::string specification = compress_kernels::stream_specification(options.codec);
-  RINGPRESS_ASSIGN_OR_RETURN(
-      on_host_, compress_kernels::make_codec(specification, DType::kFloat32, ReduceOp::kSum));
-  if (on_host_->traits().identity) return Status::ok();
-  RINGPRESS_ASSIGN_OR_RETURN(codec_,
-                             device_->make_codec(specification, DType::kFloat32, ReduceOp::kSum));
-  const std::size_t chunk = std::min(options.count, chunk_elements());
-  const std::size_t bytes = codec_->scratch_bytes(1, chunk);
-  if (bytes == 0) return Status::ok();
-  RINGPRESS_ASSIGN_OR_RETURN(scratch_, allocate(bytes));
   return Status::ok();
 }
 
@@ -123,15 +132,6 @@ Result<bool> StreamModels::has_lost() {
   RINGPRESS_RETURN_IF_ERROR(read(&word, lost_.get(), sizeof word));
   if (word != 0) RINGPRESS_RETURN_IF_ERROR(device_->zero(stream_, lost_.get(), sizeof word));
   return word != 0;
-}
-
-Result<std::uint64_t> StreamModels::encode(const EncodeArgs& args) {
-  RINGPRESS_RETURN_IF_ERROR(codec_->encode(stream_, {&args, 1}, scratch_.get()));
-  return std::uint64_t{codec().wire_bytes(args.count)};
-}
-
-Status StreamModels::decode(const DecodeArgs& args) {
-  return codec_->decode(stream_, {&args, 1});
 }
 
 }  // namespace ringpress::nccl_plugin::gossip

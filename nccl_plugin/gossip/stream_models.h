@@ -9,12 +9,29 @@
 
 namespace ringpress::nccl_plugin::gossip {
 
+/// A codec of differences, in a stream; and the same on the host, whose traits and sizes it has.
+class StreamCodec {
+ public:
+  /// `scratch`: where its memory comes from.
+  Status prepare(const GossipOptions& options, Device& device, Models& scratch);
+
+  const Codec& on_host() const { return *on_host_; }
+  /// Not of one that leaves differences as they are: models are sent then.
+  Result<std::uint64_t> encode(Stream stream, const EncodeArgs& args);
+  Status decode(Stream stream, const DecodeArgs& args);
+
+ private:
+  std::unique_ptr<Codec> on_host_;
+  std::unique_ptr<DeviceCodec> on_device_;
+  std::shared_ptr<std::byte> scratch_;  // Null: it needs none.
+};
+
 class StreamModels final : public Models {
  public:
   explicit StreamModels(std::shared_ptr<Device> device) : device_(std::move(device)) {}
 
   Status prepare(const GossipOptions& options) override;
-  const Codec& codec() const override { return *on_host_; }
+  const Codec& codec() const override { return codec_.on_host(); }
   /// A launch and an exchange cost more here than bytes do.
   std::size_t chunk_elements() const override { return 4 << 20; }
 
@@ -35,22 +52,21 @@ class StreamModels final : public Models {
   Status take_mean(const double* sums, double divisor, const ModelSpan& model) override;
   Result<bool> has_lost() override;
 
-  Result<std::uint64_t> encode(const EncodeArgs& args) override;
-  Status decode(const DecodeArgs& args) override;
+  Result<std::uint64_t> encode(const EncodeArgs& args) override {
+    return codec_.encode(stream_, args);
+  }
+  Status decode(const DecodeArgs& args) override { return codec_.decode(stream_, args); }
 
  private:
-  Status prepare_codec(const GossipOptions& options);
   Result<std::size_t> find_non_finite(const ModelSpan& model);
 
   const std::shared_ptr<Device> device_;
   Stream stream_ = nullptr;
-  std::unique_ptr<Codec> on_host_;
-  std::unique_ptr<DeviceCodec> codec_;  // Null: models are sent as they are.
+  StreamCodec codec_;
   std::unique_ptr<DeviceModels> kernels_;
   std::shared_ptr<std::byte> parts_;  // kChangeParts of a ChangePart.
   std::shared_ptr<std::byte> parts_on_host_;
-  std::shared_ptr<std::byte> lost_;     // A word.
-  std::shared_ptr<std::byte> scratch_;  // Of the codec; null: it needs none.
+  std::shared_ptr<std::byte> lost_;  // A word.
 };
 
 }  // namespace ringpress::nccl_plugin::gossip
