@@ -43,7 +43,7 @@ constexpr std::size_t kMostExactTimes = 16;
 // And what took more than kNear times as long when it was tried gets one each so many times.
 constexpr std::uint32_t kHopelessLooks = 4;
 
-/// What the cost model says, and how far it has been wrong.
+/// What the cost model says, how far it has been wrong, and whether it still leads.
 class Predictions {
  public:
   explicit Predictions(std::vector<Candidate> candidates) : candidates_(std::move(candidates)) {
@@ -80,7 +80,20 @@ class Predictions {
     if (is_connected_ && exact_times_.size() < kMostExactTimes) exact_times_.push_back(seconds);
     is_connected_ = true;
   }
-  void forget_exact() { exact_times_.clear(); }
+  /// Calls take something else than they did.
+  void give_up() {
+    is_wrong_ = true;
+    exact_times_.clear();
+  }
+  bool is_worth_a_trial(const Candidate& candidate, const std::optional<Measured>& best,
+                        bool knows_exact) const {
+    if (!best || is_wrong_) return true;
+    // Whether anything is gained is not left to the model.
+    if (candidate.choice.is_exact() && !knows_exact) {
+      return candidate.choice == exact_candidate().choice;
+    }
+    return expected(candidate.choice, best) < kHopeless * best->seconds;
+  }
   /// How long calls take without a codec, if that is known well enough: as few as came before were
   /// long because calls are, and not because a rank was late, if the model has it so, too.
   std::optional<Measured> find_exact(const std::optional<Measured>& best) const {
@@ -95,6 +108,7 @@ class Predictions {
   const std::vector<Candidate> candidates_;
   std::vector<double> exact_times_;
   bool is_connected_ = false;
+  bool is_wrong_ = false;
 };
 
 /// The calls of the trial under way, or of what is settled.
@@ -134,9 +148,15 @@ class SettledLooks {
  public:
   enum class Finding { kStay, kDrifted, kTryOther };
 
-  void begin() { surprises_ = 0; }
-  /// It takes `change` times as long as when it was settled.
-  Finding look(double change, double drift) {
+  /// `is_guess`: nothing was measured of it.
+  void begin(bool is_guess) {
+    is_guess_ = is_guess;
+    surprises_ = 0;
+  }
+  /// It takes so long now.
+  Finding look(double seconds, double drift, Measured* settled) {
+    if (std::exchange(is_guess_, false)) settled->seconds = seconds;
+    const double change = std::max(seconds, kShortest) / std::max(settled->seconds, kShortest);
     const bool is_surprise = change > drift || change * drift < 1;
     surprises_ = is_surprise ? surprises_ + 1 : 0;
     if (surprises_ >= patience_) {
@@ -152,6 +172,7 @@ class SettledLooks {
   bool takes_hopeless() { return ++hopeless_looks_ % kHopelessLooks == 0; }
 
  private:
+  bool is_guess_ = false;
   std::uint32_t looks_ = 0;
   std::uint32_t second_look_ = kFirstSecondLook;
   std::uint32_t hopeless_looks_ = 0;
@@ -196,8 +217,8 @@ class WalkingTuner final : public CallTuner {
 
   void resume(const Choice& settled) override {
     best_ = Measured{settled, predictions_.predicted(settled)};
-    is_guess_ = true;
     walk_.is_settled = true;
+    looks_.begin(true);
     static_cast<void>(stay());
   }
 
@@ -228,7 +249,6 @@ class WalkingTuner final : public CallTuner {
     walk_.waiting.assign(all.begin(), all.end());
     measured_.clear();
     best_.reset();
-    looks_.begin();
   }
 
   void take_note(std::vector<TuningNote>* notes) {
@@ -248,7 +268,9 @@ class WalkingTuner final : public CallTuner {
     while (!walk_.waiting.empty()) {
       const Candidate candidate = walk_.waiting.front();
       walk_.waiting.pop_front();
-      if (is_worth_a_trial(candidate)) return candidate.choice;
+      if (predictions_.is_worth_a_trial(candidate, best_, find_exact().has_value())) {
+        return candidate.choice;
+      }
     }
     const std::optional<Choice> neighbour = find_neighbour(best_->choice, measured_, shard_bytes_);
     if (neighbour) return neighbour;
@@ -264,16 +286,6 @@ class WalkingTuner final : public CallTuner {
       return std::nullopt;
     }
     return ++walk_.rematches % 2 == 1 ? exact->choice : lossy->choice;
-  }
-
-  bool is_worth_a_trial(const Candidate& candidate) const {
-    if (!best_ || is_model_wrong_) return true;
-    const double seconds = predictions_.expected(candidate.choice, best_);
-    if (candidate.choice.is_exact() && !find_exact()) {
-      // Whether anything is gained is not left to the model.
-      return candidate.choice == predictions_.exact_candidate().choice;
-    }
-    return seconds < kHopeless * best_->seconds;
   }
 
   /// How long calls take without a codec, if that is known well enough.
@@ -302,6 +314,7 @@ class WalkingTuner final : public CallTuner {
   void settle(std::vector<TuningNote>* notes) {
     const std::optional<Measured> exact = find_exact();
     const std::optional<Measured> lossy = measured_.find_quickest_long();
+    bool is_guess = false;
     if (exact && lossy) {
       const bool gains = lossy->seconds < limits_.worth_switching * exact->seconds;
       best_ = gains ? lossy : exact;
@@ -311,10 +324,10 @@ class WalkingTuner final : public CallTuner {
       // Nothing was tried: the model decides.
       const Candidate& first = predictions_.candidates().front();
       best_ = Measured{first.choice, first.seconds};
-      is_guess_ = true;
+      is_guess = true;
     }
     walk_.is_settled = true;
-    looks_.begin();
+    looks_.begin(is_guess);
     notes->push_back({TuningEvent::kSettled, best_->choice, 0, best_->seconds,
                       predictions_.predicted(best_->choice)});
   }
@@ -331,9 +344,7 @@ class WalkingTuner final : public CallTuner {
   void look_at_settled(std::vector<TuningNote>* notes) {
     if (calls_.is_empty()) return;
     const double seconds = calls_.measured().seconds;
-    if (std::exchange(is_guess_, false)) best_->seconds = seconds;
-    const double change = std::max(seconds, kShortest) / std::max(best_->seconds, kShortest);
-    switch (looks_.look(change, limits_.drift)) {
+    switch (looks_.look(seconds, limits_.drift, &*best_)) {
       case SettledLooks::Finding::kStay:
         return;
       case SettledLooks::Finding::kDrifted:
@@ -346,8 +357,7 @@ class WalkingTuner final : public CallTuner {
   void begin_anew(double seconds, std::vector<TuningNote>* notes) {
     notes->push_back(
         {TuningEvent::kDrifted, best_->choice, calls_.count(), seconds, best_->seconds});
-    is_model_wrong_ = true;
-    predictions_.forget_exact();
+    predictions_.give_up();
     calls_.clear();
     start_over();
   }
@@ -390,8 +400,6 @@ class WalkingTuner final : public CallTuner {
   TimedCalls calls_;
   Walk walk_;
   SettledLooks looks_;
-  bool is_model_wrong_ = false;
-  bool is_guess_ = false;  // What is settled: nothing was measured.
 };
 
 }  // namespace
