@@ -5,13 +5,22 @@
 
 namespace ringpress::espresso {
 
+/// Backward goes on, and the wire has to carry what comes of it.
+void LeastTimeLeft::find(const std::vector<double>& compute,
+                         const std::vector<const Chain*>& chains, std::size_t last) {
+  for (std::size_t i = last + 1; i-- > 0;) {
+    wire_work_[i] = wire_work_[i + 1] + chains[i]->seconds[kWire];
+    const double wire = wire_work_[i];
+    seconds_[i] = compute[i] + std::max({wire, chains[i]->total(), seconds_[i + 1]});
+    of_wire_[i] = compute[i] + std::max(wire, of_wire_[i + 1]);
+  }
+}
+
 Simulation::Simulation(std::vector<double> compute_seconds, double begin_seconds)
     : compute_(std::move(compute_seconds)),
       begin_(begin_seconds),
       states_(compute_.size()),
-      least_after_(compute_.size() + 2, 0),
-      least_wire_after_(compute_.size() + 1, 0),
-      wire_after_(compute_.size() + 1, 0) {}
+      least_left_(compute_.size()) {}
 
 double Simulation::set(std::vector<const Chain*> chains) {
   RINGPRESS_EXPECTS(chains.size() == compute_.size(), "one chain a tensor");
@@ -19,7 +28,7 @@ double Simulation::set(std::vector<const Chain*> chains) {
   tasks_ = 0;
   for (const Chain* chain : chains_) tasks_ += chain->tasks.size();
   for (auto& log : logs_) log.resize(std::max(log.size(), tasks_));
-  if (!chains_.empty()) find_least_after(chains_.size() - 1);
+  if (!chains_.empty()) least_left_.find(compute_, chains_, chains_.size() - 1);
   Runner runner(parts(), beginning(), &logs_, kNever);
   while (runner.run_to_state()) {
     states_[runner.state().computing] = runner.state();
@@ -39,7 +48,7 @@ double Simulation::set(std::size_t tensor, const Chain* chain) {
     }
   }
   chains_[tensor] = chain;
-  find_least_after(tensor);
+  least_left_.find(compute_, chains_, tensor);
   Runner runner(parts(), states_[tensor], &logs_, kNever);
   runner.leave_moment();
   while (runner.run_to_state()) {
@@ -102,20 +111,10 @@ StepState Simulation::beginning() const {
   return state;
 }
 
-/// Backward goes on, and the wire has to carry what comes of it. Up to the tensor `last`.
-void Simulation::find_least_after(std::size_t last) {
-  for (std::size_t i = last + 1; i-- > 0;) {
-    wire_after_[i] = wire_after_[i + 1] + chains_[i]->seconds[kWire];
-    const double wire = wire_after_[i];
-    least_after_[i] = compute_[i] + std::max({wire, chains_[i]->total(), least_after_[i + 1]});
-    least_wire_after_[i] = compute_[i] + std::max(wire, least_wire_after_[i + 1]);
-  }
-}
-
 double Simulation::at_least_from(std::size_t tensor) const {
   const StepState& state = states_[tensor];
   const double wire_ends = state.ends[kWire] == kNever ? state.now : state.ends[kWire];
-  return (1 - kRounding) * std::max(state.now + least_wire_after_[tensor] - compute_[tensor],
+  return (1 - kRounding) * std::max(state.now + least_left_.of_wire(tensor) - compute_[tensor],
                                     wire_ends + state.not_begun[kWire]);
 }
 

@@ -10,6 +10,28 @@
 
 namespace ringpress::espresso {
 
+/// From the end of the backward of the tensor before a tensor, how long it is to the end of the
+/// step at least.
+class LeastTimeLeft {
+ public:
+  explicit LeastTimeLeft(std::size_t tensors)
+      : seconds_(tensors + 2, 0), of_wire_(tensors + 1, 0), wire_work_(tensors + 1, 0) {}
+
+  /// Of the tensors up to `last`: what comes after it is as before.
+  void find(const std::vector<double>& compute, const std::vector<const Chain*>& chains,
+            std::size_t last);
+
+  /// StepParts has them.
+  const double* seconds() const { return seconds_.data(); }
+  /// The same if codecs took no time.
+  double of_wire(std::size_t tensor) const { return of_wire_[tensor]; }
+
+ private:
+  std::vector<double> seconds_;
+  std::vector<double> of_wire_;
+  std::vector<double> wire_work_;  // Of a tensor and those after it.
+};
+
 /// The resources of wire, GPU codecs and CPU codecs each take what is to be done first come, first
 /// served. Backward runs on the GPU while no codec does. When the backward of tensor i ends, its
 /// first task is handed in and backward goes on with i + 1; when a task ends, the tensor's next one
@@ -65,18 +87,14 @@ class Simulation {
   std::uint64_t events() const { return events_; }
 
  private:
-  StepParts parts() const { return {compute_, chains_.data(), least_after_.data()}; }
+  StepParts parts() const { return {compute_, chains_.data(), least_left_.seconds()}; }
   StepState beginning() const;
-  void find_least_after(std::size_t last);
 
   std::vector<double> compute_;
   double begin_;
   std::vector<const Chain*> chains_;
   std::vector<StepState> states_;  // When the backward of each tensor ends.
-  /// From the end of the backward of the tensor before, at least so long to the end of the step.
-  std::vector<double> least_after_;
-  std::vector<double> least_wire_after_;  // The same if codecs took no time.
-  std::vector<double> wire_after_;        // Work of a tensor and those after it.
+  LeastTimeLeft least_left_;
   Logs logs_;
   Logs attempt_logs_;
   std::size_t tasks_ = 0;  // Of all chains.
