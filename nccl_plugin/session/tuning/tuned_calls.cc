@@ -1,16 +1,11 @@
 #include "nccl_plugin/session/tuning/tuned_calls.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <bit>
-#include <chrono>
-#include <cstdio>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "nccl_plugin/errors/warn_once.h"
 #include "nccl_plugin/session/calls/comm_shape.h"
 #include "ringpress/internal/codec.h"
 #include "ringpress/internal/log.h"
@@ -18,6 +13,8 @@
 
 namespace ringpress::nccl_plugin::tuning {
 namespace {
+
+constexpr std::size_t kMostEarlyTimes = 16;
 
 /// What rank 0 sends. All ranks are of one version and byte order: they have agreed on it.
 struct Announcement {
@@ -30,47 +27,8 @@ struct Announcement {
   std::uint64_t has_scales = 0;
 };
 
-// Characters, in a state.
-constexpr std::uint64_t kLongestCalibration = std::uint64_t{64} * 1024;
-
 std::span<std::byte> bytes_of(Announcement* announcement) {
   return std::as_writable_bytes(std::span(announcement, 1));
-}
-
-std::size_t position_of(DType dtype) {
-  for (std::size_t i = 0; i < kTunedTypes.size(); ++i) {
-    if (kTunedTypes[i] == dtype) return i;
-  }
-  throw std::logic_error("a type that is never compressed");
-}
-
-std::string own_host() {
-  char name[256] = {};
-  if (gethostname(name, sizeof name - 1) != 0) return "?";
-  return name;
-}
-
-/// The same on all ranks of the same hosts, but for a coincidence, which still_hold() notices.
-Result<std::string> name_hosts(Peers& peers, const std::string& interfaces) {
-  const std::size_t hash =
-      std::hash<std::string>()(own_host() + "/" + interfaces) & ((1ull << 52) - 1);
-  double bounds[] = {static_cast<double>(hash), -static_cast<double>(hash)};
-  RINGPRESS_RETURN_IF_ERROR(peers.max(bounds));
-  return std::to_string(static_cast<std::uint64_t>(bounds[0])) + "-" +
-         std::to_string(static_cast<std::uint64_t>(-bounds[1]));
-}
-
-std::string described(const LinkSpeed& link) {
-  char text[64];
-  std::snprintf(text, sizeof text, "latency %.0f us, %.3f Gb/s", link.latency_seconds * 1e6,
-                link.bytes_per_second * 8e-9);
-  return text;
-}
-
-std::string described(const Calibrations& calibrations, int ranks_per_host) {
-  if (ranks_per_host == 1) return described(calibrations.link());
-  return described(calibrations.link()) + " between hosts of " + std::to_string(ranks_per_host) +
-         ", " + described(calibrations.inside()) + " inside";
 }
 
 TuningLimits limits_of(const CallSettings& settings) {
@@ -82,17 +40,20 @@ TuningLimits limits_of(const CallSettings& settings) {
   return limits;
 }
 
-void warn_of_cache(const std::string& path, const Status& status) {
-  warn_once("measured anew: " + path + ": " + status.message());
+/// By default, where they are all but free; otherwise the settings have said so before.
+Result<bool> may_have_scales(const CallSettings& settings, const KnownCalibrations& calibrations,
+                             const TunedClass& calls, const Choice& choice) {
+  const bool is_open = settings.feedback == FeedbackChoice::kAuto && !choice.is_exact() &&
+                       calls.kind == CollectiveKind::kAllReduce;
+  if (!is_open) return false;
+  return tuner::are_scales_cheap(calibrations.shape_of(calls.bytes), calibrations.of(calls.dtype),
+                                 choice);
 }
 
 }  // namespace
 
 TunedCalls::TunedCalls(const Settings& settings, Peers& peers, const TuningLimits& limits)
-    : settings_(settings),
-      interfaces_(settings.address.interfaces),
-      peers_(peers),
-      limits_(limits) {}
+    : settings_(settings), peers_(peers), limits_(limits), calibrations_(settings, peers) {}
 
 TunedCalls::TunedCalls(const Settings& settings, Peers& peers)
     : TunedCalls(settings, peers, limits_of(settings)) {}
@@ -155,88 +116,13 @@ void TunedCalls::find_class(const PlanRequest& request, const Decision& decision
   current_share_ = static_cast<double>(bytes) / static_cast<double>(nominal);
 }
 
-/// The cached text, from rank 0 to all; empty if there is none that can be trusted.
-Result<std::string> TunedCalls::ask_cache(const CalibrationKey& key) {
-  std::string text;
-  if (peers_.rank() == 0 && !cache_path_.empty()) {
-    Result<std::string> loaded = load_calibration_file(cache_path_);
-    if (loaded.is_ok()) text = std::move(loaded).value();
-    Status problem = loaded.status();
-    if (problem.is_ok() && !text.empty()) problem = read_calibrations(text, key).status();
-    if (!problem.is_ok()) {
-      warn_of_cache(cache_path_, problem);
-      text.clear();
-    }
-  }
-  std::uint64_t bytes = text.size();
-  RINGPRESS_RETURN_IF_ERROR(peers_.broadcast(std::as_writable_bytes(std::span(&bytes, 1))));
-  text.resize(bytes);
-  if (bytes != 0) {
-    RINGPRESS_RETURN_IF_ERROR(peers_.broadcast(std::as_writable_bytes(std::span(text))));
-  }
-  return text;
-}
-
-Status TunedCalls::find_calibrations() {
-  if (calibrations_ != nullptr) return Status::ok();
-  const std::uint64_t sent_before = peers_.sent_bytes();
-  Status status = ask_or_calibrate();
-  calibration_bytes_ += peers_.sent_bytes() - sent_before;
-  return status;
-}
-
-/// Sets calibrations_.
-Status TunedCalls::ask_or_calibrate() {
-  const auto begin = std::chrono::steady_clock::now();
-  RINGPRESS_ASSIGN_OR_RETURN(std::string hosts, name_hosts(peers_, interfaces_));
-  RINGPRESS_ASSIGN_OR_RETURN(ranks_per_host_, count_ranks_per_host(peers_));
-  const CalibrationKey key{peers_.size(), ranks_per_host_, settings_.budget.codec,
-                           std::move(hosts)};
-  cache_path_ = calibration_path(settings_, key);
-  RINGPRESS_ASSIGN_OR_RETURN(const std::string cached, ask_cache(key));
-  if (!cached.empty()) {
-    RINGPRESS_ASSIGN_OR_RETURN(Calibrations found, read_calibrations(cached, key));
-    RINGPRESS_ASSIGN_OR_RETURN(const bool holds, still_hold(peers_, found, ranks_per_host_));
-    if (holds) calibrations_ = std::make_unique<Calibrations>(std::move(found));
-    if (!holds) log_line(LogLevel::kInfo, "%s no longer holds", cache_path_.c_str());
-  }
-  if (calibrations_ == nullptr) {
-    RINGPRESS_ASSIGN_OR_RETURN(Calibrations found, calibrate(peers_, settings_, ranks_per_host_));
-    calibrations_ = std::make_unique<Calibrations>(std::move(found));
-    keep_calibrations(key);
-  }
-  const std::chrono::duration<double, std::milli> taken = std::chrono::steady_clock::now() - begin;
-  log_line(LogLevel::kInfo, "%d ranks: %s; known after %.0f ms", peers_.size(),
-           described(*calibrations_, ranks_per_host_).c_str(), taken.count());
-  return Status::ok();
-}
-
-void TunedCalls::keep_calibrations(const CalibrationKey& key) const {
-  if (peers_.rank() != 0 || cache_path_.empty()) return;
-  const Status saved = save_calibration_file(cache_path_, write_calibrations(*calibrations_, key));
-  if (saved.is_ok()) return;
-  warn_once("what was measured is not kept: " + cache_path_ + ": " + saved.message());
-}
-
-CallShape TunedCalls::shape_of(const Class& calls) const {
-  return {calls.calls.bytes, peers_.size(), ranks_per_host_};
-}
-
-/// By default, where they are all but free; otherwise the settings have said so before.
-Result<bool> TunedCalls::may_have_scales(const Class& calls, const Choice& choice) const {
-  const bool is_open = settings_.feedback == FeedbackChoice::kAuto && !choice.is_exact() &&
-                       calls.calls.kind == CollectiveKind::kAllReduce;
-  if (!is_open) return false;
-  return tuner::are_scales_cheap(shape_of(calls), calibration_of(calls.calls.dtype), choice);
-}
-
-/// On rank 0: the walk over what may be chosen.
-Status TunedCalls::make_tuner(Class* calls) {
-  const CallShape shape = shape_of(*calls);
-  const Calibration& calibration = calibration_of(calls->calls.dtype);
-  const Algorithm wanted = calls->by.value_or(unsplit_algorithm(settings_));
+Status TunedCalls::Class::begin_walk(const CallSettings& settings, const TuningLimits& limits,
+                                     const KnownCalibrations& calibrations) {
+  const CallShape shape = calibrations.shape_of(calls.bytes);
+  const Calibration& calibration = calibrations.of(calls.dtype);
+  const Algorithm wanted = by.value_or(unsplit_algorithm(settings));
   RINGPRESS_ASSIGN_OR_RETURN(std::vector<Candidate> candidates,
-                             !settings_.algorithm && !calls->by
+                             !settings.algorithm && !by
                                  ? tuner::find_candidates(shape, calibration)
                                  : tuner::find_candidates_by(wanted, shape, calibration));
   // Which this engine does not do.
@@ -244,23 +130,26 @@ Status TunedCalls::make_tuner(Class* calls) {
     return !traits_of(candidate.choice.algorithm).runs_on_mesh;
   });
   CallShape walked = shape;
-  if (settings_.chunk_bytes != 0) walked.bytes = 0;  // No other chunks are tried.
-  calls->tuner = tuner::make_call_tuner(std::move(candidates), walked, limits_);
-  for (const double seconds : calls->early_times) calls->tuner->note_exact(seconds);
-  calls->early_times = {};
+  if (settings.chunk_bytes != 0) walked.bytes = 0;  // No other chunks are tried.
+  tuner = tuner::make_call_tuner(std::move(candidates), walked, limits);
+  for (const double seconds : early_times) tuner->note_exact(seconds);
+  early_times = {};
   return Status::ok();
 }
 
 /// Rank 0 says what the next calls are to be.
 Status TunedCalls::announce(Class* calls) {
-  RINGPRESS_RETURN_IF_ERROR(find_calibrations());
+  RINGPRESS_RETURN_IF_ERROR(calibrations_.find());
   Announcement announcement;
   if (peers_.rank() == 0) {
-    if (calls->tuner == nullptr) RINGPRESS_RETURN_IF_ERROR(make_tuner(calls));
+    if (calls->tuner == nullptr) {
+      RINGPRESS_RETURN_IF_ERROR(calls->begin_walk(settings_, limits_, calibrations_));
+    }
     std::vector<TuningNote> notes;
     const Trial trial = calls->tuner->next(&notes);
     write_log(*calls, notes);
-    RINGPRESS_ASSIGN_OR_RETURN(const bool has_scales, may_have_scales(*calls, trial.choice));
+    RINGPRESS_ASSIGN_OR_RETURN(const bool has_scales, may_have_scales(settings_, calibrations_,
+                                                                      calls->calls, trial.choice));
     announcement = {epoch_ + 1,
                     trial.choice.codec,
                     static_cast<std::uint64_t>(trial.choice.algorithm),
@@ -272,7 +161,7 @@ Status TunedCalls::announce(Class* calls) {
   RINGPRESS_RETURN_IF_ERROR(peers_.broadcast(bytes_of(&announcement)));
   ++epoch_;
   if (announcement.epoch != epoch_ || announcement.calls == 0 ||
-      announcement.codec >= calibration_of(calls->calls.dtype).codecs.size() ||
+      announcement.codec >= calibrations_.of(calls->calls.dtype).codecs.size() ||
       !runs_on_mesh(announcement.algorithm)) {
     return {Code::kMismatch,
             "the announcement " + std::to_string(announcement.epoch) +
@@ -289,35 +178,23 @@ Status TunedCalls::announce(Class* calls) {
 
 void TunedCalls::write_log(const Class& calls, const std::vector<TuningNote>& notes) {
   for (const TuningNote& note : notes) {
-    const std::string& codec = calibration_of(calls.calls.dtype).codecs[note.choice.codec].codec;
+    const std::string& codec = calibrations_.of(calls.calls.dtype).codecs[note.choice.codec].codec;
     const std::string line = tuning_log_line(calls.calls, note, codec);
     log_line(LogLevel::kInfo, "%s", line.c_str());
     if (!settings_.tuning_log.empty()) append_to_tuning_log(settings_.tuning_log, line);
-    // What the file says of the link is no longer so: the next communicator measures.
-    if (note.event == TuningEvent::kDrifted && !cache_path_.empty()) unlink(cache_path_.c_str());
+    if (note.event == TuningEvent::kDrifted) calibrations_.drop_file();
   }
 }
 
 TunedChoice TunedCalls::choice_of(const Class& calls) const {
   const Choice& choice = calls.trial.choice;
-  return {calibration_of(calls.calls.dtype).codecs[choice.codec].codec, choice.algorithm,
+  return {calibrations_.of(calls.calls.dtype).codecs[choice.codec].codec, choice.algorithm,
           choice.chunk_bytes, calls.trial.is_settled, calls.has_scales};
 }
 
-const Calibration& TunedCalls::calibration_of(DType dtype) const {
-  return calibrations_->by_type[position_of(dtype)];
-}
-
-/// Of whatever ranks: that they are the same is not for this to find out.
-CalibrationKey TunedCalls::key_in_state() const {
-  return {0, ranks_per_host_, settings_.budget.codec, "state"};
-}
-
 void TunedCalls::save(StateWriter& to) const {
-  to.put(calibrations_ != nullptr);
-  if (calibrations_ == nullptr) return;
-  to.put<std::int32_t>(ranks_per_host_);
-  to.put_text(write_calibrations(*calibrations_, key_in_state()));
+  calibrations_.save(to);
+  if (!calibrations_.are_found()) return;
   to.put(epoch_);
   const auto is_settled = [](const auto& entry) { return entry.second.trial.is_settled; };
   to.put(static_cast<std::uint64_t>(std::count_if(classes_.begin(), classes_.end(), is_settled)));
@@ -352,7 +229,7 @@ void TunedCalls::load_class(StateReader& from) {
   from.require(is_compressible(dtype) && size >= 0 && size < 62 && calls > 0);
   from.require(runs_on_mesh(algorithm));
   if (!from.is_ok()) return;
-  from.require(codec < calibration_of(dtype).codecs.size());
+  from.require(codec < calibrations_.of(dtype).codecs.size());
   if (!from.is_ok()) return;
   std::optional<Algorithm> by;
   if (has_rule) by = rule;
@@ -362,19 +239,13 @@ void TunedCalls::load_class(StateReader& from) {
   made.trial = {{codec, static_cast<Algorithm>(algorithm), chunk_bytes}, calls, true};
   made.has_scales = has_scales;
   if (peers_.rank() != 0) return;
-  from.require(make_tuner(&made).is_ok());
+  from.require(made.begin_walk(settings_, limits_, calibrations_).is_ok());
   if (from.is_ok()) made.tuner->resume(made.trial.choice);
 }
 
 void TunedCalls::load(StateReader& from) {
-  if (!from.get<bool>()) return;
-  ranks_per_host_ = from.get<std::int32_t>();
-  const std::string text = from.get_text(kLongestCalibration);
-  if (!from.is_ok()) return;
-  Result<Calibrations> found = read_calibrations(text, key_in_state());
-  from.require(found.is_ok() && ranks_per_host_ > 0);
-  if (!from.is_ok()) return;
-  calibrations_ = std::make_unique<Calibrations>(std::move(found).value());
+  calibrations_.load(from);
+  if (!calibrations_.are_found()) return;
   epoch_ = from.get<std::uint64_t>();
   const std::size_t classes = from.get_count(sizeof(std::uint64_t));
   for (std::size_t i = 0; i < classes && from.is_ok(); ++i) load_class(from);
@@ -382,8 +253,7 @@ void TunedCalls::load(StateReader& from) {
 
 void TunedCalls::adopt(TunedCalls&& loaded) {
   current_ = nullptr;
-  calibrations_ = std::move(loaded.calibrations_);
-  ranks_per_host_ = loaded.ranks_per_host_;
+  calibrations_.adopt(std::move(loaded.calibrations_));
   classes_ = std::move(loaded.classes_);
   epoch_ = loaded.epoch_;
 }

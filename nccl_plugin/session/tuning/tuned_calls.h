@@ -7,7 +7,6 @@
 #ifndef NCCL_PLUGIN_SESSION_TUNING_TUNED_CALLS_H_
 #define NCCL_PLUGIN_SESSION_TUNING_TUNED_CALLS_H_
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -19,8 +18,7 @@
 
 #include "nccl_plugin/session/decision_chain.h"
 #include "nccl_plugin/session/state/state_bytes.h"
-#include "nccl_plugin/session/tuning/calibration.h"
-#include "nccl_plugin/session/tuning/calibration_file.h"
+#include "nccl_plugin/session/tuning/known_calibrations.h"
 #include "nccl_plugin/session/tuning/peers.h"
 #include "nccl_plugin/session/tuning/tuning_log.h"
 #include "ringpress/internal/call_tuner.h"
@@ -68,7 +66,7 @@ class TunedCalls {
 
   /// What this rank has sent to find out how quick links and codecs are, once that is known. From
   /// any thread.
-  std::uint64_t calibration_bytes() const { return calibration_bytes_; }
+  std::uint64_t calibration_bytes() const { return calibrations_.sent_bytes(); }
 
  private:
   struct Class {
@@ -79,40 +77,30 @@ class TunedCalls {
     std::uint32_t made = 0;           // Calls of the trial.
     bool has_scales = false;          // They have coordinate scales.
     std::vector<double> early_times;  // On rank 0, of exact calls before the first trial.
+
+    /// On rank 0: the walk over what may be chosen.
+    Status begin_walk(const CallSettings& settings, const TuningLimits& limits,
+                      const KnownCalibrations& calibrations);
   };
-  static constexpr std::size_t kMostEarlyTimes = 16;
   using Key = std::tuple<CollectiveKind, DType, int, std::optional<Algorithm>>;
 
-  Status find_calibrations();
-  Status ask_or_calibrate();
-  Result<std::string> ask_cache(const CalibrationKey& key);
-  void keep_calibrations(const CalibrationKey& key) const;
   static Key key_of(const PlanRequest& request, const Decision& decision);
   void find_class(const PlanRequest& request, const Decision& decision);
-  Status make_tuner(Class* calls);
-  CallShape shape_of(const Class& calls) const;
-  Result<bool> may_have_scales(const Class& calls, const Choice& choice) const;
-  CalibrationKey key_in_state() const;
   void load_class(StateReader& from);
   Status announce(Class* calls);
   void write_log(const Class& calls, const std::vector<TuningNote>& notes);
   TunedChoice choice_of(const Class& calls) const;
-  const Calibration& calibration_of(DType dtype) const;
 
   const CallSettings& settings_;
-  const std::string interfaces_;  // That are used: part of what is known of the links.
   Peers& peers_;
   const TuningLimits limits_;
-  std::unique_ptr<Calibrations> calibrations_;  // Made once: decisions have names of its codecs.
-  int ranks_per_host_ = 1;                      // That they are of.
-  std::string cache_path_;                      // Where they are kept, if anywhere.
+  KnownCalibrations calibrations_;
   std::map<Key, Class> classes_;
   // Of the last call: null if it is not tuned.
   Class* current_ = nullptr;
   double current_share_ = 0;  // Of its class's size.
   bool is_before_trials_ = false;
   std::uint64_t epoch_ = 0;
-  std::atomic<std::uint64_t> calibration_bytes_{0};
 };
 
 }  // namespace ringpress::nccl_plugin::tuning
