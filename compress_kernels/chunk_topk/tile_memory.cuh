@@ -10,6 +10,7 @@
 #include <cstdint>
 
 #include "compress_kernels/chunk_topk/chunk_topk.h"
+#include "compress_kernels/chunk_topk/device_parameters.h"
 #include "compress_kernels/core/device_tasks.h"
 #include "compress_kernels/core/tile_agent.cuh"
 
