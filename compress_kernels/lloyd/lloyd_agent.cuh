@@ -14,16 +14,17 @@
 #include "compress_kernels/lloyd/block.h"
 #include "compress_kernels/lloyd/device_parameters.h"
 #include "compress_kernels/lloyd/lloyd.h"
-#include "compress_kernels/lloyd/tile_dither.cuh"
+#include "compress_kernels/lloyd/tile_encoder.cuh"
 #include "compress_kernels/lloyd/tile_levels.cuh"
 #include "compress_kernels/lloyd/tile_power.cuh"
 #include "compress_kernels/lloyd/tile_quantiser.cuh"
 #include "compress_kernels/lloyd/tile_rotation.cuh"
+#include "compress_kernels/lloyd/tile_seeds.cuh"
 #include "compress_kernels/lloyd/whole_block.cuh"
 
 namespace ringpress::compress_kernels::lloyd {
 
-/// `Known`: one of the two above.
+/// `Known`: one of the two of tile_quantiser.cuh.
 template <typename Simt, typename Known>
 class LloydFormat {
  public:
@@ -65,7 +66,7 @@ class LloydFormat {
   RINGPRESS_DEVICE void encode(const TileOf& tile, const core::Rows& x,
                                const core::EncodeOutput& output, Sink&& sink) const {
     RowSeeds seeds = {};
-    draw_seeds(tile, output, seeds);
+    seeds_.draw(tile, output, seeds);
     core::Rows y;
     Power powers[core::kRows];
     power_.rotate_and_measure(rotation_, tile, seeds, x, y, powers);
@@ -75,7 +76,7 @@ class LloydFormat {
       RINGPRESS_UNROLL
       for (std::uint16_t& of_row : stored) of_row = scale;
     } else {
-      encode_any(tile, powers, x, output, y, stored);
+      encoder_.encode(rotation_, power_, tile, powers, x, output, y, stored);
     }
     store_scales(tile, stored, output.wire);
     if (!core::wants_values(output)) return;
@@ -90,7 +91,7 @@ class LloydFormat {
     std::uint16_t stored[core::kRows];
     core::Rows y;
     if constexpr (TileOf::kIsWhole) {
-      const std::uint32_t seed = core::load_word(simt_, wire + seeds_offset_);
+      const std::uint32_t seed = seeds_.load_shared(wire);
       const auto scale = simt_.template load<std::uint16_t>(wire + block_of(tile, 0) * 2);
       RINGPRESS_UNROLL
       for (unsigned row = 0; row < core::kRows; ++row) {
@@ -126,17 +127,6 @@ class LloydFormat {
     return stored_scale(scale, power, rotation_.gain(tile, 0));
   }
 
-  /// The same for any tile, whose rows may be of several blocks.
-  template <typename TileOf>
-  RINGPRESS_DEVICE void encode_any(const TileOf& tile, const Power (&powers)[core::kRows],
-                                   const core::Rows& x, const core::EncodeOutput& output,
-                                   core::Rows& y, std::uint16_t (&stored)[core::kRows]) const {
-    if (quantiser_.dithers(tile)) dither_.encode(tile, x, output.random, stored);
-    float products[core::kRows];
-    quantiser_.quantise(tile, powers, output.wire, y, products);
-    find_scales(tile, powers, products, y, stored);
-  }
-
   template <typename TileOf>
   RINGPRESS_DEVICE void load_levels(const TileOf& tile, const std::byte* wire, RowSeeds& seeds,
                                     std::uint16_t (&stored)[core::kRows], core::Rows& y) const {
@@ -146,7 +136,7 @@ class LloydFormat {
     for (unsigned row = 0; row < core::kRows; ++row) {
       const bool exists = tile.valid(row) != 0;
       const std::size_t block = block_of(tile, row);
-      seeds[row] = exists && rotates_ ? load_seed(wire, block) : 0;
+      seeds[row] = exists ? seeds_.load(wire, block) : 0;
       stored[row] = exists ? core::load_any<std::uint16_t>(simt_, wire + block * 2) : 0;
       std::uint32_t codes[core::kGroup] = {};
       if (exists) {
@@ -174,79 +164,20 @@ class LloydFormat {
         bits_(codec.bits),
         block_(static_cast<unsigned>(codec.block)),
         block_shift_(core::log2_of(codec.block)),
-        rotates_(codec.rotates),
-        unbiased_(codec.unbiased),
         saturates_(role.saturates),
-        seeds_offset_(layout.seeds_offset),
         planes_{layout.codes_offset, layout.low_codes_offset},
-        memory_(static_cast<float*>(simt.warp_memory())),
-        rotation_(simt, codec, memory_),
+        seeds_(simt, codec, layout.seeds_offset),
+        rotation_(simt, codec, static_cast<float*>(simt.warp_memory())),
         levels_(codec.bits, levels, simt.lane(),
-                memory_ + kTileElements + role.place * TileLevels::kWords),
+                static_cast<float*>(simt.warp_memory()) + kTileElements +
+                    role.place * TileLevels::kWords),
         whole_(simt, levels),
-        dither_(simt, codec, levels_, memory_),
         power_(simt, block_),
-        quantiser_(simt, codec, levels_, planes_) {}
+        encoder_(simt, codec, levels_, planes_) {}
 
   template <typename TileOf>
   RINGPRESS_DEVICE std::size_t block_of(const TileOf& tile, unsigned row) const {
     return tile.index(row) >> block_shift_;
-  }
-  RINGPRESS_DEVICE std::uint32_t load_seed(const std::byte* wire, std::size_t block) const {
-    const std::size_t index = unbiased_ ? block : 0;
-    return core::load_any<std::uint32_t>(simt_, wire + seeds_offset_ + index * 4);
-  }
-
-  /// Those of Chunk::draw_seed(), on the wire too.
-  template <typename TileOf>
-  RINGPRESS_DEVICE void draw_seeds(const TileOf& tile, const core::EncodeOutput& output,
-                                   RowSeeds& seeds) const {
-    const std::uint32_t shared = shared_seed(output.random);
-    if constexpr (TileOf::kIsWhole) {
-      RINGPRESS_UNROLL
-      for (std::uint32_t& seed : seeds) seed = shared;
-      if (tile.first == 0 && tile.lane == 0) store_seed(output.wire, 0, shared);
-    } else {
-      RINGPRESS_ROLL
-      for (unsigned row = 0; row < core::kRows; ++row) {
-        const std::size_t block = block_of(tile, row);
-        const std::uint32_t seed = unbiased_ ? own_seed(output.random, block) : shared;
-        set_seed(seeds, row, seed);
-        if (!rotates_ || !core::leads_block(tile, row, block_)) continue;
-        if (unbiased_ || block == 0) store_seed(output.wire, block, seed);
-      }
-    }
-  }
-  RINGPRESS_DEVICE std::uint32_t own_seed(const RandomKey& random, std::size_t block) const {
-    const std::size_t first = block << block_shift_;
-    return core::random_half(random, first) | core::random_half(random, first + 1) << 16;
-  }
-  RINGPRESS_DEVICE void store_seed(std::byte* wire, std::size_t block, std::uint32_t seed) const {
-    core::store_any(simt_, wire + seeds_offset_ + block * 4, seed);
-  }
-
-  /// The stored scales, but for those of dithered rows. Levels of blocks that have none become
-  /// those of code 0.
-  template <typename TileOf>
-  RINGPRESS_DEVICE void find_scales(const TileOf& tile, const Power (&powers)[core::kRows],
-                                    const float (&products)[core::kRows], core::Rows& levels,
-                                    std::uint16_t (&stored)[core::kRows]) const {
-    // Not looked at with unbiased rounding, but a branch here would cost registers.
-    float squares[core::kRows];
-    power_.sum_squares(levels, squares);
-    RINGPRESS_UNROLL
-    for (unsigned row = 0; row < core::kRows; ++row) {
-      if (quantiser_.is_dithered(tile, row)) continue;
-      if (powers[row].sum > 0) {
-        const float scale =
-            unbiased_ ? powers[row].sum / products[row] : products[row] / squares[row];
-        stored[row] = stored_scale(scale, powers[row], rotation_.gain(tile, row));
-        continue;
-      }
-      stored[row] = powers[row].sum == 0 ? 0 : core::kBfloat16Nan;
-      RINGPRESS_UNROLL
-      for (unsigned k = 0; k < core::kGroup; ++k) levels[row][k] = levels_.value_of(0);
-    }
   }
 
   template <typename TileOf>
@@ -287,18 +218,14 @@ class LloydFormat {
   const int bits_;
   const unsigned block_;
   const unsigned block_shift_;
-  const bool rotates_;
-  const bool unbiased_;
   const bool saturates_;
-  const std::size_t seeds_offset_;
   const CodePlanes planes_;
-  float* const memory_;
+  const TileSeeds<Simt> seeds_;
   const TileRotation<Simt> rotation_;
   const TileLevels levels_;
   const WholeBlock<Simt> whole_;
-  const TileDither<Simt> dither_;
   const TilePower<Simt> power_;
-  const TileQuantiser<Simt, Known> quantiser_;
+  const TileEncoder<Simt, Known> encoder_;
   mutable bool is_harmless_ = false;  // See TileRotation; of the tile that was restored last.
 };
 

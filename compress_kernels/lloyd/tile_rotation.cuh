@@ -15,20 +15,9 @@
 #include "compress_kernels/lloyd/lloyd.h"
 #include "compress_kernels/lloyd/rotation.h"
 #include "compress_kernels/lloyd/tile_hadamard.cuh"
+#include "compress_kernels/lloyd/tile_seeds.cuh"
 
 namespace ringpress::compress_kernels::lloyd {
-
-/// Of the blocks that the rows of a lane belong to, as they are on the wire.
-using RowSeeds = std::uint32_t[core::kRows];
-
-/// seeds[row] where the row is not known when it is compiled: they stay in registers.
-RINGPRESS_DEVICE std::uint32_t seed_of(const RowSeeds& seeds, unsigned row) {
-  return row < 2 ? (row == 0 ? seeds[0] : seeds[1]) : (row == 2 ? seeds[2] : seeds[3]);
-}
-RINGPRESS_DEVICE void set_seed(RowSeeds& seeds, unsigned row, std::uint32_t seed) {
-  RINGPRESS_UNROLL
-  for (unsigned i = 0; i < core::kRows; ++i) seeds[i] = i == row ? seed : seeds[i];
-}
 
 template <typename Simt>
 class TileRotation {
