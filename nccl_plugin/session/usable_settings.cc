@@ -12,6 +12,7 @@
 #include "nccl_plugin/session/output_files.h"
 #include "nccl_plugin/session/rules/rule_codecs.h"
 #include "nccl_plugin/session/settings/nccl_variables.h"
+#include "nccl_plugin/session/steps/warm_up.h"
 #include "ring/factory.h"
 #include "ringpress/internal/communicator.h"
 #include "ringpress/internal/planner.h"
@@ -79,6 +80,7 @@ Status check_values(const Settings& settings) {
   RINGPRESS_RETURN_IF_ERROR(check_settings(settings));
   RINGPRESS_RETURN_IF_ERROR(check_budget(settings.budget.codec, "RINGPRESS_BUDGET="));
   RINGPRESS_RETURN_IF_ERROR(check_rules(settings));
+  RINGPRESS_RETURN_IF_ERROR(check_warm_up(settings));
   return check_codec(settings);
 }
 

@@ -152,7 +152,9 @@ std::string note_on_warm_up(const Settings& settings, const std::string& codec) 
   const nccl_plugin::WarmUpPlan plan = nccl_plugin::plan_warm_up(settings, codec);
   if (plan.steps == 0) return "";
   std::string stages;
+  if (!is_on_host(settings)) stages = "exact";
   for (const std::string& stage : plan.codecs) {
+    if (!is_on_host(settings)) break;
     if (!stages.empty()) stages += ", then ";
     stages += is_no_codec(stage) ? "exact" : "by " + stage;
   }

@@ -1,6 +1,7 @@
 #include "nccl_plugin/session/steps/warm_up.h"
 
 #include <algorithm>
+#include <sstream>
 
 #include "compress_kernels/factory.h"
 #include "nccl_plugin/session/rules/rule_codecs.h"
@@ -9,6 +10,8 @@
 namespace ringpress::nccl_plugin {
 namespace {
 
+constexpr char kBetween = ';';  // Codecs of RINGPRESS_WARMUP_CODECS.
+
 bool is_lossy(const std::string& codec) {
   const auto made = compress_kernels::make_codec(codec, DType::kFloat32, ReduceOp::kSum);
   return made.is_ok() && !made.value()->traits().lossless;
@@ -16,12 +19,31 @@ bool is_lossy(const std::string& codec) {
 
 }  // namespace
 
+std::vector<std::string> warm_up_codecs(const CallSettings& settings) {
+  std::vector<std::string> codecs;
+  std::istringstream text(settings.warm_up_codecs);
+  for (std::string codec; std::getline(text, codec, kBetween);) codecs.push_back(codec);
+  if (codecs.empty()) codecs.emplace_back(kNoCodec);
+  return codecs;
+}
+
+Status check_warm_up(const CallSettings& settings) {
+  for (const std::string& codec : warm_up_codecs(settings)) {
+    if (is_no_codec(codec)) continue;
+    const Status status = compress_kernels::normalize_specification(codec).status();
+    if (status.is_ok()) continue;
+    return {status.code(),
+            "RINGPRESS_WARMUP_CODECS=" + settings.warm_up_codecs + ": " + status.message()};
+  }
+  return Status::ok();
+}
+
 WarmUpPlan plan_warm_up(const CallSettings& settings, const std::string& codec) {
   WarmUpPlan plan;
   const std::size_t steps = settings.warm_up_steps.steps.value_or(0);
   if (steps == 0 || settings.mode != Mode::kOn || !is_lossy(codec)) return plan;
   plan.steps = steps;
-  plan.codecs = {std::string(kNoCodec)};
+  plan.codecs = warm_up_codecs(settings);
   return plan;
 }
 
@@ -44,17 +66,6 @@ std::optional<WarmUpCall> WarmUp::at(std::size_t step, std::string_view codec) c
   const double share = static_cast<double>(step) / static_cast<double>(plan.steps);
   const auto stage = static_cast<std::size_t>(share * static_cast<double>(plan.codecs.size()));
   return WarmUpCall{plan.codecs[std::min(stage, plan.codecs.size() - 1)], plan.steps};
-}
-
-std::vector<std::string> WarmUp::codecs() const {
-  std::vector<std::string> codecs;
-  for (const auto& [codec, plan] : plans_) {
-    for (const std::string& own : plan.codecs) {
-      const bool is_new = std::find(codecs.begin(), codecs.end(), own) == codecs.end();
-      if (is_new && !is_no_codec(own)) codecs.push_back(own);
-    }
-  }
-  return codecs;
 }
 
 }  // namespace ringpress::nccl_plugin

@@ -11,6 +11,7 @@
 
 #include "nccl_plugin/session/decision_chain.h"
 #include "ringpress/internal/settings.h"
+#include "ringpress/internal/status.h"
 
 namespace ringpress::nccl_plugin {
 
@@ -19,6 +20,11 @@ struct WarmUpPlan {
   std::size_t steps = 0;            // 0: they have it at once.
   std::vector<std::string> codecs;  // One after the other, evenly over the steps.
 };
+/// What RINGPRESS_WARMUP_CODECS says, in its order.
+std::vector<std::string> warm_up_codecs(const CallSettings& settings);
+/// Whether all of them are codecs.
+Status check_warm_up(const CallSettings& settings);
+
 /// Empty for what loses nothing, and for what is no specification.
 WarmUpPlan plan_warm_up(const CallSettings& settings, const std::string& codec);
 
@@ -31,8 +37,6 @@ class WarmUp {
   std::size_t steps() const { return steps_; }
   /// Of a call of a step that so many came before, and that would have this codec.
   std::optional<WarmUpCall> at(std::size_t step, std::string_view codec) const;
-  /// Each codec but none that a call may have because of it, once.
-  std::vector<std::string> codecs() const;
 
  private:
   std::map<std::string, WarmUpPlan, std::less<>> plans_;  // Decisions have names in it.

@@ -80,6 +80,7 @@ Job draw_job(Lot& lot, const std::string& cache) {
       {"RINGPRESS_DETERMINISTIC", lot.one_of({"0", "0", "0", "1"})},
       {"RINGPRESS_LAZY", lot.one_of({"0", "0", "0", "2"})},
       {"RINGPRESS_WARMUP_STEPS", lot.one_of({"auto", "auto", "0", "2"})},
+      {"RINGPRESS_WARMUP_CODECS", lot.one_of({"none", "none", "none;q8"})},
       {"RINGPRESS_TUNING_WARM_UP", "1"},
       {"RINGPRESS_TUNING_CALLS", "1"},
       {"RINGPRESS_CACHE", cache},

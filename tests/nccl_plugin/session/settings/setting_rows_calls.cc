@@ -60,6 +60,9 @@ std::vector<SettingRow> rows_of_calls() {
       {"RINGPRESS_GUARD", "1", "0", observe_job(job_with("q4", 20), sent_bytes_of)},
       {"RINGPRESS_EF", "auto", "scales", observe_job(job_with("q4", 12), hash_of_results)},
       {"RINGPRESS_WARMUP_STEPS", "1", "2", observe_job(job_with("q2", 3), sent_bytes_of)},
+      {"RINGPRESS_WARMUP_CODECS", "none", "q8",
+       observe_job(with_settings(job_with("q2", 3), {{"RINGPRESS_WARMUP_STEPS", "2"}}),
+                   sent_bytes_of)},
       {"RINGPRESS_EF_MAX_BYTES", "0", "80000",
        observe_job(two_tensors,
                    [](const SettingReport& report) {

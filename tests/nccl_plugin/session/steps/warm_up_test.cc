@@ -67,6 +67,26 @@ TEST(WarmUp, EndsAfterItsSteps) {
   }
 }
 
+TEST(WarmUp, HasItsCodecsOneAfterTheOther) {
+  const WarmUp warm_up(settings_of({{"RINGPRESS_CODEC", "sign"},
+                                    {"RINGPRESS_WARMUP_STEPS", "6"},
+                                    {"RINGPRESS_WARMUP_CODECS", "none;q8;q4"}}));
+  for (std::size_t step = 0; step < 6; ++step) {
+    ASSERT_TRUE(warm_up.at(step, "sign").has_value());
+    const char* const expected[] = {"none", "q8", "q4"};
+    EXPECT_EQ(warm_up.at(step, "sign")->codec, expected[step / 2]) << step;
+  }
+}
+
+TEST(WarmUp, RefusesWhatIsNoCodec) {
+  for (const char* const codecs : {"q9", ";q8", "none,q8", "q8;;q4", "topk:density=2"}) {
+    const Settings settings = settings_of({{"RINGPRESS_WARMUP_CODECS", codecs}});
+    const Status status = check_warm_up(settings);
+    EXPECT_FALSE(status.is_ok()) << codecs;
+    EXPECT_NE(status.message().find("RINGPRESS_WARMUP_CODECS"), std::string::npos);
+  }
+}
+
 TEST(WarmUp, IsForWhatLosesSomething) {
   for (const char* codec : {"none", "lossless"}) {
     EXPECT_EQ(
@@ -144,6 +164,24 @@ TEST(WarmUp, IsOfTheFirstStepsOfACommunicator) {
     EXPECT_EQ(after.last_reason.find("RINGPRESS_WARMUP_STEPS") != std::string::npos, call < 15)
         << call << ": " << after.last_reason;
   }
+}
+
+/// A ramp: ranks end each step with the same bytes, and bytes become fewer.
+TEST(WarmUp, MayBeARampOfDensities) {
+  RankEnvironment environment = environment_of("topk:density=0.01", "9");
+  environment.emplace_back("RINGPRESS_WARMUP_CODECS",
+                           "q8;topk:density=0.25;powersgd:rank=4;topk:density=0.05");
+  const Made made = make_steps(3, environment, {20000, 17000, 20000}, 14);
+  EXPECT_EQ(made.failure, "");
+  EXPECT_EQ(made.after.back().compressed_calls, 14U * 3);
+  std::uint64_t before = 0, first = 0, last = 0;
+  for (std::size_t step = 0; step < 14; ++step) {
+    const std::uint64_t sent = made.after[3 * step + 2].wire_bytes;
+    if (step == 1) first = sent - before;
+    if (step == 13) last = sent - before;
+    before = sent;
+  }
+  EXPECT_GT(first, 5 * last);
 }
 
 /// What has no sequence, or starts it in the middle: by the calls of a shape.
