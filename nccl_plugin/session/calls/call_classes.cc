@@ -108,15 +108,15 @@ void CallClasses::observe(const PlanRequest& request, const CallEvidence::Seen& 
   const CallPlaces places = sequence_->ask(CallUser::kClass, call);
   evidence_.note(seen);
   if (!places.by_shape) return;
-  if (places.shapes.cycle_id() != step_id_) begin_step(places.shapes);
+  if (places.shapes.cycle().id != step_id_) begin_step(places.shapes);
   ++vote_.calls;
   vote_.is_due = found_.is_open && vote_.calls == vote_.next;
 }
 
 /// Another sequence of calls repeats from now on.
 void CallClasses::begin_step(const CallPattern& shapes) {
-  step_id_ = shapes.cycle_id();
-  const auto step = shapes.cycle();
+  step_id_ = shapes.cycle().id;
+  const auto& step = shapes.cycle().calls;
   step_.assign(step.begin(), step.end());
   found_ = classify_step(step_, name_);
   if (found_.is_open && is_known_for_gradients()) found_.all_reduces = CallClass::kGradient;

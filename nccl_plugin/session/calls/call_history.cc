@@ -90,6 +90,15 @@ void CallHistory::count_repeats_anew(std::size_t refuted) {
   }
 }
 
+std::size_t CallHistory::shortest_period(std::size_t longest, std::size_t explained) const {
+  if (most_repeats_ == 0) return 0;
+  longest = std::min(longest, repeats_.size());
+  for (std::size_t p = 1; p <= longest; ++p) {
+    if (repeats(p) >= p && repeats(p) + p > explained) return p;
+  }
+  return 0;
+}
+
 bool CallHistory::ends_at(std::span<const TensorCall> sequence, std::size_t position) const {
   const std::size_t period = sequence.size();
   if (calls_.size() < period) return false;

@@ -39,7 +39,9 @@ class CallHistory {
   std::uint64_t last_hash() const { return hashes_.back(); }
   /// How many of the last calls equal the one `period` before, by their hashes.
   std::size_t repeats(std::size_t period) const { return repeats_[period - 1]; }
-  std::size_t longest_period() const { return repeats_.size(); }
+  /// The shortest period, up to `longest`, that the last calls have twice at least, if those are
+  /// more than `explained`. 0: none.
+  std::size_t shortest_period(std::size_t longest, std::size_t explained) const;
   std::size_t most_repeats() const { return most_repeats_; }
   /// True if the last calls are those of the sequence up to `position`, a whole period of them.
   bool ends_at(std::span<const TensorCall> sequence, std::size_t position) const;

@@ -16,8 +16,8 @@
 // be another tensor's of those that are known.
 //
 // Strays that come at the same places again and again make a longer sequence (A A A X). In it, each
-// place of the shorter one is one tensor's, see tensor(). But where the shorter one was proven
-// before, that stays, and they remain strays.
+// place of the shorter one is one tensor's, see CallCycle::tensors. But where the shorter one was
+// proven before, that stays, and they remain strays.
 //
 // A longer sequence in which a proven one with its own buffers comes twice in a row (training
 // steps, then an evaluation, again and again) is not believed: the buffer that was called so often
@@ -35,6 +35,7 @@
 #include <vector>
 
 #include "nccl_plugin/session/calls/call_history.h"
+#include "nccl_plugin/session/calls/cycle_run.h"
 #include "nccl_plugin/session/calls/known_cycles.h"
 #include "nccl_plugin/session/calls/tensor_call.h"
 #include "nccl_plugin/session/state/state_bytes.h"
@@ -44,37 +45,18 @@ namespace ringpress::nccl_plugin {
 /// Finds the shortest sequence that the calls repeat.
 class CallPattern {
  public:
-  // Longest sequence looked for: a step of more calls than this is not found.
-  static constexpr std::size_t kLongestPeriod = CallHistory::kLongestPeriod;
-  // So often, and with so many calls, has a sequence come that is proven.
-  static constexpr std::size_t kProofPeriods = 3;
-  static constexpr std::size_t kProofCalls = 8;
-  // Proven sequences that are kept: those that were left longest ago are forgotten.
-  static constexpr std::size_t kMostKnown = KnownCycles::kMost;
-
   /// Takes note of the next call. Gives its position in the repeating sequence, or nothing while no
   /// repetition has been seen since the last surprise (a call that did not fit).
   std::optional<std::size_t> observe(const TensorCall& call);
 
-  /// The repeating sequence; empty while there is none.
-  std::span<const TensorCall> cycle() const;
-  std::size_t period() const { return cycle().size(); }
-  /// The sequence's number: the same, with the same positions, whenever it is found again until it
-  /// is forgotten(). 0 while there is none.
-  std::uint64_t cycle_id() const { return is_locked_ ? known_.front().id : 0; }
-  /// Whether the repeating sequence is proven.
-  bool is_proven() const { return is_locked_ && known_.front().is_proven; }
-  /// Whose place of the repeating sequence this is. Two places are one tensor's if they are one
-  /// place of a shorter sequence with own buffers, which this one is but for strays.
-  const TensorPlace& tensor(std::size_t position) const { return known_.front().tensors[position]; }
+  /// The repeating sequence; kNoCycle while there is none.
+  const CallCycle& cycle() const { return run_.goes_on() ? known_.front() : kNoCycle; }
   /// Numbers that observe() has just given up for good.
   std::span<const std::uint64_t> forgotten() const { return known_.forgotten(); }
   /// How often a call did not fit the sequence.
   std::uint64_t breaks() const { return breaks_; }
-  /// True if the sequence holds at least two different calls, so that its beginning is certain.
-  bool has_landmark() const;
   /// While there is no sequence: so many of the last calls have come in this order before.
-  std::size_t repeating() const { return is_locked_ ? 0 : history_.most_repeats(); }
+  std::size_t repeating() const { return run_.goes_on() ? 0 : history_.most_repeats(); }
   /// The sequence's next call, if it goes on as it did; null: nobody knows.
   const TensorCall* expected() const;
   /// The last call; null: there was none.
@@ -91,28 +73,16 @@ class CallPattern {
   void load(StateReader& from);
 
  private:
-  std::optional<std::size_t> go_on();
   void leave();
-  std::size_t refuted_run() const;
-  void note(const TensorCall& call);
-  bool find_known();
-  bool find_new();
-  std::size_t suggested_period() const;
-  void believe(const KnownCycles::Place& place);
-  void note_proof();
   void give_up();
-  void recall_run();
-  bool is_sound() const;
+  void note_proof();
+  std::size_t refuted_run() const;
+  std::optional<KnownCycles::Place> find_new();
+  void believe(const KnownCycles::Place& place);
 
   KnownCycles known_;
-  bool is_locked_ = false;
-  bool is_interrupted_ = false;  // By so many strays:
-  std::size_t strays_ = 0;
-  std::size_t cursor_ = 0;  // Of the next call.
-  std::size_t run_ = 0;     // Calls that have fitted it, those that suggested it included.
-  std::size_t since_ = 0;   // Of these, those since it was believed.
+  CycleRun run_;  // Of the first of them.
   std::uint64_t breaks_ = 0;
-
   CallHistory history_;       // While a sequence is believed it tells the last calls.
   std::size_t evidence_ = 0;  // Of the longest run that was refuted since something was proven.
   // Calls since the end of a run that is no part of a longer sequence.

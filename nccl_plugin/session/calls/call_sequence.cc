@@ -78,9 +78,9 @@ void CallSequence::judge_state(const TensorCall& call) {
   bool is_another = false;
   for (const auto& track : by_shape_.all()) {
     if (track->saved_id == 0) continue;
-    if (track->pattern.cycle_id() > track->saved_id) is_another = true;
-    if (track->pattern.cycle_id() <= track->saved_id) {
-      longest = std::max(longest, track->pattern.period());
+    if (track->pattern.cycle().id > track->saved_id) is_another = true;
+    if (track->pattern.cycle().id <= track->saved_id) {
+      longest = std::max(longest, track->pattern.cycle().period());
     }
   }
   fitting_ = longest == 0 ? 0 : fitting_ + 1;
@@ -196,7 +196,8 @@ void CallTracks::load(StateReader& from) {
     const auto position = static_cast<std::size_t>(from.get<std::uint64_t>());
     if (has_position) track.position = position;
     track.pattern.load(from);
-    from.require(!track.users.is_empty() && (!has_position || position < track.pattern.period()));
+    from.require(!track.users.is_empty() &&
+                 (!has_position || position < track.pattern.cycle().period()));
     track.saved_id = track.pattern.last_id();
     if (from.is_ok()) add(std::move(track));
   }

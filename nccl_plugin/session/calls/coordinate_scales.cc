@@ -51,8 +51,8 @@ CoordinateScales::Chosen CoordinateScales::choose(const TensorCall& call, std::s
   const CallPlaces places = sequence_->ask(CallUser::kScales, call);
   for (const std::uint64_t cycle : places.shapes.forgotten()) drop(cycle);
   if (!places.by_shape || block == 0) return {};
-  use(places.shapes.cycle_id());
-  Tensor* const tensor = tensor_at({places.shapes.cycle_id(), *places.by_shape}, call);
+  use(places.shapes.cycle().id);
+  Tensor* const tensor = tensor_at({places.shapes.cycle().id, *places.by_shape}, call);
   if (tensor == nullptr) return {};
   if (tensor->block != block) {
     tensor->block = block;
@@ -150,7 +150,7 @@ void CoordinateScales::save(StateWriter& to) const {
 void CoordinateScales::load(StateReader& from) {
   cycles_ = from.get_list<std::uint64_t>(kMostCycles);
   const std::size_t tensors =
-      from.get_count(kSavedTensorBytes, kMostCycles * CallPattern::kLongestPeriod);
+      from.get_count(kSavedTensorBytes, kMostCycles * CallHistory::kLongestPeriod);
   for (std::size_t i = 0; i < tensors && from.is_ok(); ++i) {
     const auto cycle = from.get<std::uint64_t>();
     const auto position = static_cast<std::size_t>(from.get<std::uint64_t>());

@@ -75,7 +75,7 @@ class CoordinateScales {
   void adopt(CoordinateScales&& loaded);
 
  private:
-  using Key = std::pair<std::uint64_t, std::size_t>;  // CallPattern::cycle_id(), and its place.
+  using Key = std::pair<std::uint64_t, std::size_t>;  // CallCycle::id, and its place.
   struct Tensor {
     DType dtype = DType::kFloat32;
     std::uint64_t calls = 0;

@@ -31,33 +31,33 @@ std::optional<KeptPlace> ErrorFeedback::locate(const TensorCall& call) {
   for (const std::uint64_t cycle : places.shapes.forgotten()) tensors_.drop(CallsBy::kShape, cycle);
   if (places.by_buffer) {
     // The same calls, which are now known better.
-    tensors_.drop(CallsBy::kShape, places.shapes.cycle_id());
+    tensors_.drop(CallsBy::kShape, places.shapes.cycle().id);
     keeps_buffers_ = true;
     calls_by_shape_ = 0;
     tensors_.follow(CallsBy::kBuffer, places.buffers, *places.by_buffer, number);
-    const TensorPlace& tensor = places.buffers.tensor(*places.by_buffer);
+    const TensorPlace& tensor = places.buffers.cycle().tensors[*places.by_buffer];
     return KeptPlace{CallsBy::kBuffer, tensor.cycle, tensor.position};
   }
   if (!places.by_shape) calls_by_shape_ = 0;
   if (!places.by_shape || !may_go_by_shape(places)) return std::nullopt;
   tensors_.follow(CallsBy::kShape, places.shapes, *places.by_shape, number);
-  return KeptPlace{CallsBy::kShape, places.shapes.cycle_id(), *places.by_shape};
+  return KeptPlace{CallsBy::kShape, places.shapes.cycle().id, *places.by_shape};
 }
 
 /// Whether a tensor is taken for the one that came at the same position, at whatever address.
 /// Better no residual than another tensor's.
 bool ErrorFeedback::may_go_by_shape(const CallPlaces& places) {
   // Without addresses, tensors of one shape in a row cannot be told apart.
-  if (!places.shapes.has_landmark()) return false;
+  if (!places.shapes.cycle().has_landmark()) return false;
   // Where addresses begin to repeat, they will soon tell.
-  if (places.buffers.repeating() >= places.shapes.period()) {
+  if (places.buffers.repeating() >= places.shapes.cycle().period()) {
     keeps_buffers_ = true;
     calls_by_shape_ = 0;
   }
   ++calls_by_shape_;
   // Other addresses are mostly other tensors. A program that allocates anew goes on with them.
   const std::size_t proof =
-      std::max(CallPattern::kProofPeriods * places.shapes.period(), CallPattern::kProofCalls);
+      std::max(CycleRun::kProofPeriods * places.shapes.cycle().period(), CycleRun::kProofCalls);
   if (keeps_buffers_ && calls_by_shape_ <= proof) return false;
   keeps_buffers_ = false;
   return true;

@@ -110,6 +110,11 @@ CallCycle load_cycle(StateReader& from) {
 
 }  // namespace
 
+bool CallCycle::has_landmark() const {
+  return std::any_of(calls.begin(), calls.end(),
+                     [this](const TensorCall& call) { return !(call == calls.front()); });
+}
+
 bool is_stray(const TensorCall& call, const CallCycle& cycle) {
   if (!cycle.has_own_buffers || call.address == nullptr) return false;
   std::size_t bytes = 0;

@@ -16,7 +16,7 @@ namespace ringpress::nccl_plugin {
 
 /// What names a tensor: the shortest sequence that it recurs in, and its place there.
 struct TensorPlace {
-  std::uint64_t cycle = 0;  // CallPattern::cycle_id().
+  std::uint64_t cycle = 0;  // CallCycle::id.
   std::size_t position = 0;
 
   bool operator==(const TensorPlace&) const = default;
@@ -24,15 +24,24 @@ struct TensorPlace {
 
 /// A sequence that was found.
 struct CallCycle {
+  // The same, with the same positions, whenever it is found again until it is forgotten. 0: none.
   std::uint64_t id = 0;
   std::vector<TensorCall> calls;
   std::vector<std::uint64_t> hashes;  // Of the calls.
-  std::vector<TensorPlace> tensors;   // Of the calls.
+  // Of the calls. Two are one tensor's if they are one place of a shorter sequence with own
+  // buffers, which this one is but for strays.
+  std::vector<TensorPlace> tensors;
   // [p]: how many calls since the last surprise are those of the sequence up to its call p.
   std::vector<std::size_t> matches;
   bool has_own_buffers = false;
   bool is_proven = false;
+
+  std::size_t period() const { return calls.size(); }
+  /// True if it holds at least two different calls, so that its beginning is certain.
+  bool has_landmark() const;
 };
+inline const CallCycle kNoCycle;
+
 /// How many of the last calls are those of a cycle up to a position of it.
 struct CycleMatch {
   std::size_t calls = 0;

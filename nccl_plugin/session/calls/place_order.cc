@@ -4,11 +4,11 @@ namespace ringpress::nccl_plugin {
 
 bool PlaceOrder::follow(CallsBy by, const CallPattern& pattern, std::size_t position,
                         std::uint64_t calls) {
-  const Sequence sequence{by, pattern.cycle_id()};
+  const Sequence sequence{by, pattern.cycle().id};
   if (followed_ == sequence) return false;
   followed_ = sequence;
   order_.clear();
-  const std::size_t period = pattern.period();
+  const std::size_t period = pattern.cycle().period();
   const std::size_t beginning =
       (static_cast<std::size_t>(calls % period) + period - position) % period;
   const std::size_t first = beginnings_.try_emplace(sequence, beginning).first->second;
@@ -16,7 +16,7 @@ bool PlaceOrder::follow(CallsBy by, const CallPattern& pattern, std::size_t posi
   for (std::size_t order = 0; order < period; ++order) {
     const std::size_t at = (order + period - first) % period;
     const TensorPlace tensor =
-        by == CallsBy::kBuffer ? pattern.tensor(at) : TensorPlace{pattern.cycle_id(), at};
+        by == CallsBy::kBuffer ? pattern.cycle().tensors[at] : TensorPlace{pattern.cycle().id, at};
     order_.try_emplace(KeptPlace{by, tensor.cycle, tensor.position}, order);
   }
   return true;

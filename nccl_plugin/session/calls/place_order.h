@@ -17,7 +17,7 @@ namespace ringpress::nccl_plugin {
 /// What is kept besides residuals may have an address alone.
 struct KeptPlace {
   std::optional<CallsBy> by;  // Nothing: an address alone.
-  std::uint64_t cycle = 0;    // CallPattern::cycle_id(); or the address.
+  std::uint64_t cycle = 0;    // CallCycle::id; or the address.
   std::size_t position = 0;   // Or the count.
 
   auto operator<=>(const KeptPlace&) const = default;

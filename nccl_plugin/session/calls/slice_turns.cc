@@ -95,12 +95,12 @@ void SliceTurns::learn(const TensorCall& call, std::uint64_t shape) {
   TensorCall without_address = call;
   without_address.address = nullptr;
   const bool is_found = pattern_.observe(without_address).has_value();
-  if (is_found && pattern_.is_proven() && pattern_.has_landmark()) {
+  if (is_found && pattern_.cycle().is_proven && pattern_.cycle().has_landmark()) {
     is_proven_ = true;
-    if (pattern_.cycle_id() == cycle_id_) return;
-    cycle_id_ = pattern_.cycle_id();
+    if (pattern_.cycle().id == cycle_id_) return;
+    cycle_id_ = pattern_.cycle().id;
     Counts step;
-    for (const TensorCall& of_step : pattern_.cycle()) ++step[number_of_shape(of_step)];
+    for (const TensorCall& of_step : pattern_.cycle().calls) ++step[number_of_shape(of_step)];
     return learn_step(step);
   }
   if (is_proven_) return;

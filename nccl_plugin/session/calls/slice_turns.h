@@ -35,7 +35,7 @@ namespace ringpress::nccl_plugin {
 /// off at the end. By numbers that stand for calls.
 class SequenceFromStart {
  public:
-  static constexpr std::size_t kMostCalls = 2 * CallPattern::kLongestPeriod;
+  static constexpr std::size_t kMostCalls = 2 * CallHistory::kLongestPeriod;
 
   void add(std::uint64_t call);
   /// 0: they repeat nothing, or have become too many.

@@ -6,14 +6,14 @@ namespace ringpress::nccl_plugin {
 
 LazyPlace LazySteps::observe(const TensorCall& call) {
   const CallPlaces places = sequence_->ask(CallUser::kLazy, call);
-  const std::size_t period = places.buffers.period();
+  const std::size_t period = places.buffers.cycle().period();
   LazyPlace at;
   at.place = places.by_shape;
   at.position = places.by_buffer;
   at.have_places_changed = has_changed(&shape_breaks_, places.shapes.breaks());
   at.have_positions_changed = has_changed(&buffer_breaks_, places.buffers.breaks());
   // Two tensors that differ in their addresses alone have one place.
-  if (at.position && places.shapes.period() == period) at.own_place = at.place;
+  if (at.position && places.shapes.cycle().period() == period) at.own_place = at.place;
   ++calls_;
   // While the sequence is not known, steps are taken to be as long as before.
   at.is_end_of_step = at.position ? *at.position + 1 == period : calls_ >= step_calls_;

@@ -318,11 +318,11 @@ CallStanding StepRecorder::stand(const TensorCall& call) {
   if (places.by_buffer) {
     standing.by = CallsBy::kBuffer;
     standing.position = *places.by_buffer;
-    standing.period = places.buffers.period();
-  } else if (places.by_shape && places.shapes.has_landmark()) {
+    standing.period = places.buffers.cycle().period();
+  } else if (places.by_shape && places.shapes.cycle().has_landmark()) {
     standing.by = CallsBy::kShape;
     standing.position = *places.by_shape;
-    standing.period = places.shapes.period();
+    standing.period = places.shapes.cycle().period();
   }
   return standing;
 }

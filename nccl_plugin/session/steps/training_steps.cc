@@ -7,10 +7,10 @@ namespace ringpress::nccl_plugin {
 
 std::size_t TrainingSteps::of_next(const TensorCall& call) {
   const CallPlaces places = sequence_->ask(CallUser::kWarmUp, call);
-  const bool is_in_step = places.by_shape && places.shapes.has_landmark();
-  const std::uint64_t cycle = is_in_step ? places.shapes.cycle_id() : 0;
+  const bool is_in_step = places.by_shape && places.shapes.cycle().has_landmark();
+  const std::uint64_t cycle = is_in_step ? places.shapes.cycle().id : 0;
   if (std::exchange(cycle_, cycle) != cycle) {
-    if (is_in_step) enter(places.shapes.cycle());
+    if (is_in_step) enter(places.shapes.cycle().calls);
   } else if (is_in_step && *places.by_shape == 0) {
     ++steps_;
   }

@@ -53,7 +53,7 @@ class TrainingSteps {
 
   const std::shared_ptr<CallSequence> sequence_;
   ByShape<Calls> calls_;
-  std::uint64_t cycle_ = 0;  // CallPattern::cycle_id() of the step; 0: of none.
+  std::uint64_t cycle_ = 0;  // CallCycle::id of the step; 0: of none.
   std::size_t steps_ = 0;
 };
 

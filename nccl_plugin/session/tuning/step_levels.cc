@@ -63,7 +63,7 @@ std::size_t default_level_of(std::size_t place, const LeveledStep& step,
 void load_step(StateReader& from, const LevelFamily& family, LeveledStep* step) {
   step->age = static_cast<std::size_t>(from.get<std::uint64_t>());
   step->interval = static_cast<std::size_t>(from.get<std::uint64_t>());
-  std::vector<TensorCall> calls(from.get_count(kSavedCallBytes, CallPattern::kLongestPeriod));
+  std::vector<TensorCall> calls(from.get_count(kSavedCallBytes, CallHistory::kLongestPeriod));
   for (TensorCall& call : calls) call = load_call(from);
   from.require(!calls.empty() && step->measured.empty());
   if (!from.is_ok()) return;
@@ -97,8 +97,9 @@ Status StepLevels::choose(const PlanRequest& request, const Decision& decision) 
   }
   for (const std::uint64_t cycle : pattern.forgotten()) known_.erase(cycle);
   if (!places.by_shape) return Status::ok();
-  step_ = &known_[pattern.cycle_id()];
-  if (step_->measured.size() != pattern.period()) *step_ = {};  // Of a state that makes no sense.
+  step_ = &known_[pattern.cycle().id];
+  if (step_->measured.size() != pattern.cycle().period())
+    *step_ = {};  // Of a state that makes no sense.
   position_ = *places.by_shape;
   if (position_ == 0) RINGPRESS_RETURN_IF_ERROR(start_step(pattern));
   chosen_.wants_values = measurer_.wants_values(*step_);
@@ -117,16 +118,16 @@ Status StepLevels::choose(const PlanRequest& request, const Decision& decision) 
 Status StepLevels::start_step(const CallPattern& pattern) {
   if (step_->interval == 0) {
     step_->interval = std::min(settings_.adjust_steps, kFirstInterval);
-    step_->start(pattern.cycle());
+    step_->start(pattern.cycle().calls);
     inherit_levels();
   } else if (step_->steps == step_->interval) {
     RINGPRESS_RETURN_IF_ERROR(find_levels());
     step_->age += step_->interval;
     step_->interval = settings_.adjust_steps;
-    step_->start(pattern.cycle());
+    step_->start(pattern.cycle().calls);
   }
   ++step_->steps;
-  if (!step_->levels.empty()) last_leveled_ = pattern.cycle_id();
+  if (!step_->levels.empty()) last_leveled_ = pattern.cycle().id;
   return Status::ok();
 }
 
@@ -239,7 +240,7 @@ void StepLevels::save(StateWriter& to) const {
 void StepLevels::load(StateReader& from) {
   breaks_ = from.get<std::uint64_t>();
   last_leveled_ = from.get<std::uint64_t>();
-  const std::size_t steps = from.get_count(sizeof(std::uint64_t), CallPattern::kMostKnown + 1);
+  const std::size_t steps = from.get_count(sizeof(std::uint64_t), KnownCycles::kMost + 1);
   for (std::size_t i = 0; i < steps && from.is_ok(); ++i) {
     LeveledStep& step = known_[from.get<std::uint64_t>()];
     load_step(from, *family_, &step);

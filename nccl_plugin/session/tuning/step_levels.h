@@ -113,7 +113,7 @@ class StepLevels {
   const StepMeasurer measurer_;
   const std::shared_ptr<CallSequence> sequence_;
   std::uint64_t breaks_ = 0;
-  std::map<std::uint64_t, LeveledStep> known_;  // By CallPattern::cycle_id().
+  std::map<std::uint64_t, LeveledStep> known_;  // By CallCycle::id.
   LeveledStep* step_ = nullptr;                 // That the last call is of, if it is known.
   std::uint64_t last_leveled_ = 0;              // The last one that had levels; 0: none had.
   std::size_t position_ = 0;                    // Of that call.

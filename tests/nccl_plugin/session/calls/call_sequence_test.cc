@@ -52,11 +52,11 @@ class OwnPatterns {
   static void expect_equal(const CallPattern& own, std::optional<std::size_t> own_position,
                            const CallPattern& shared, std::optional<std::size_t> position) {
     ASSERT_EQ(position, own_position);
-    ASSERT_EQ(shared.cycle_id(), own.cycle_id());
-    ASSERT_EQ(shared.period(), own.period());
+    ASSERT_EQ(shared.cycle().id, own.cycle().id);
+    ASSERT_EQ(shared.cycle().period(), own.cycle().period());
     ASSERT_EQ(shared.breaks(), own.breaks());
     ASSERT_EQ(shared.repeating(), own.repeating());
-    ASSERT_EQ(shared.has_landmark(), own.has_landmark());
+    ASSERT_EQ(shared.cycle().has_landmark(), own.cycle().has_landmark());
     ASSERT_TRUE(std::equal(shared.forgotten().begin(), shared.forgotten().end(),
                            own.forgotten().begin(), own.forgotten().end()));
   }
@@ -187,7 +187,7 @@ TEST(CallSequence, LevelsDoNotSeeAddresses) {
     const CallPlaces a = one.ask(CallUser::kLevels, call_in(count, dice()));
     const CallPlaces b = other.ask(CallUser::kLevels, call_in(count, dice()));
     ASSERT_EQ(a.by_shape, b.by_shape);
-    ASSERT_EQ(a.shapes.cycle_id(), b.shapes.cycle_id());
+    ASSERT_EQ(a.shapes.cycle().id, b.shapes.cycle().id);
     ASSERT_EQ(a.by_buffer, std::nullopt);
   }
   EXPECT_EQ(one.patterns(), 1U);

@@ -60,11 +60,11 @@ std::size_t resumed_after(const std::string& step, const std::string& others, st
   for (std::size_t i = 0; i < steps; ++i) {
     for (const char name : step) static_cast<void>(pattern.observe(call_of(name)));
   }
-  const std::uint64_t id = pattern.cycle_id();
+  const std::uint64_t id = pattern.cycle().id;
   for (const char name : others) static_cast<void>(pattern.observe(call_of(name)));
   for (std::size_t i = 0; i < 20 * step.size(); ++i) {
     if (!pattern.observe(call_of(step[i % step.size()]))) continue;
-    EXPECT_EQ(pattern.cycle_id(), id) << step << " " << others;
+    EXPECT_EQ(pattern.cycle().id, id) << step << " " << others;
     return i + 1;
   }
   return 0;
@@ -87,7 +87,7 @@ TEST(CallPattern, FindsASequenceAgainAmongOthersLikeIt) {
   const auto show = [&pattern](const std::string& calls) {
     std::optional<std::size_t> position;
     for (const char name : calls) position = pattern.observe(call_of(name));
-    return position ? pattern.cycle_id() : 0;
+    return position ? pattern.cycle().id : 0;
   };
   const std::uint64_t step = show("ABCABCABCABC");
   const std::uint64_t longer = show("ABCDABCDABCDABCD");
@@ -105,14 +105,14 @@ TEST(CallPattern, KnowsOnlySoManySequences) {
   CallPattern pattern;
   std::vector<std::uint64_t> forgotten;
   std::vector<std::uint64_t> ids;
-  for (std::size_t i = 0; i < CallPattern::kMostKnown + 3; ++i) {
+  for (std::size_t i = 0; i < KnownCycles::kMost + 3; ++i) {
     TensorCall call;
     call.count = i + 1;
     for (int n = 0; n < 10; ++n) {
       static_cast<void>(pattern.observe(call));
       forgotten.insert(forgotten.end(), pattern.forgotten().begin(), pattern.forgotten().end());
     }
-    ids.push_back(pattern.cycle_id());
+    ids.push_back(pattern.cycle().id);
   }
   EXPECT_EQ(forgotten, (std::vector<std::uint64_t>{ids[0], ids[1], ids[2]}));
 }
@@ -124,9 +124,9 @@ RC_GTEST_PROP(CallPattern, GivesEqualPositionsToEqualPlacesOnly, ()) {
   for (int i = 0; i < 6; ++i) {
     for (const char name : step) static_cast<void>(pattern.observe(call_of(name)));
   }
-  RC_ASSERT(pattern.period() > 0U);
+  RC_ASSERT(pattern.cycle().period() > 0U);
   // Locked for good on a period that divides the step.
-  const std::size_t locked = pattern.period();
+  const std::size_t locked = pattern.cycle().period();
   std::vector<std::size_t> seen;
   for (int i = 0; i < 2; ++i) {
     for (const char name : step) {
@@ -135,7 +135,7 @@ RC_GTEST_PROP(CallPattern, GivesEqualPositionsToEqualPlacesOnly, ()) {
       seen.push_back(*position);
     }
   }
-  RC_ASSERT(pattern.period() == locked);
+  RC_ASSERT(pattern.cycle().period() == locked);
   for (std::size_t i = 0; i + locked < seen.size(); ++i) RC_ASSERT(seen[i] == seen[i + locked]);
 }
 
@@ -261,7 +261,7 @@ RC_GTEST_PROP(ErrorFeedback, IsBackWithinTwoPeriodsWithTheTensorsOwn, ()) {
   const auto letters = rc::gen::resize(100, rc::gen::inRange('A', 'F'));
   std::vector<HiddenStep> steps;
   for (int i = 0; i < 3; ++i) {
-    const auto count = *rc::gen::inRange<std::size_t>(0, CallPattern::kProofCalls);
+    const auto count = *rc::gen::inRange<std::size_t>(0, CycleRun::kProofCalls);
     const auto calls = *rc::gen::container<std::string>(count, letters);
     steps.push_back({calls + static_cast<char>('P' + i), 100 * (i + 1)});
   }
