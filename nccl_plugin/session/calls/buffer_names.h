@@ -1,7 +1,7 @@
 // What buffers were called before the program was started anew.
 //
 // What is kept of calls names their buffers by addresses, which are others in another process. So a
-// state that was loaded (Communicator::load_state()) names them as before: a buffer that comes
+// state that was loaded (CommunicatorState::load()) names them as before: a buffer that comes
 // where the sequence that was saved had one of its shape has that one's name from then on. Others
 // have names that no buffer had.
 #ifndef NCCL_PLUGIN_SESSION_CALLS_BUFFER_NAMES_H_

@@ -1,4 +1,4 @@
-// All-reduces that come in pieces (start_pieces), over real transports.
+// All-reduces that come in pieces (PiecewiseAllReduce), over real transports.
 #include <gtest/gtest.h>
 
 #include <algorithm>
