@@ -89,7 +89,7 @@ bool AllReduces::may_be_put_off(std::size_t count, DType dtype, const Reduction&
 Status AllReduces::run(const void* send, void* receive, std::size_t count, DType dtype,
                        const Reduction& reduction) {
   session_.call_sequence->begin_call();
-  RINGPRESS_RETURN_IF_ERROR(calls_.advisers().observe(
+  RINGPRESS_RETURN_IF_ERROR(calls_.class_votes().observe(
       session_.request(CollectiveKind::kAllReduce, count, dtype, reduction), send));
   if (!may_be_put_off(count, dtype, reduction)) {
     return run_now({send, send}, receive, count, dtype, reduction);
@@ -129,7 +129,7 @@ Status AllReduces::run_now(const Sent& sent, void* receive, std::size_t count, D
                            const Reduction& reduction) {
   const void* const send = sent.values;
   if (count > 0) {
-    RINGPRESS_RETURN_IF_ERROR(calls_.advisers().begin_all_reduce(
+    RINGPRESS_RETURN_IF_ERROR(calls_.advisers().steps().begin_all_reduce(
         {CollectiveKind::kAllReduce, count, dtype, reduction.op, sent.address}));
   }
   RINGPRESS_ASSIGN_OR_RETURN(
@@ -139,7 +139,7 @@ Status AllReduces::run_now(const Sent& sent, void* receive, std::size_t count, D
     return calls_.finish(call, calls_.run_alone(call, send, receive, count));
   }
   if (!call.decision.is_exact()) {
-    RINGPRESS_RETURN_IF_ERROR(calls_.advisers().measure_link());
+    RINGPRESS_RETURN_IF_ERROR(calls_.advisers().steps().measure_link());
     call.started = Clock::now();
   }
   RINGPRESS_RETURN_IF_ERROR(recall(&call, sent, count));

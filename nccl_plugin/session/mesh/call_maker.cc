@@ -17,6 +17,7 @@ constexpr std::size_t kMostErrors = 32;  // In statistics.
 
 CallMaker::CallMaker(MeshSession& session)
     : session_(session),
+      class_votes_(session),
       advisers_(session),
       scales_(session.call_sequence, session.settings.feedback_limit_bytes) {
   if (session.settings.statistics.empty() && session.settings.trace.empty()) return;
@@ -34,7 +35,7 @@ void CallMaker::write_report(ReportTime time) {
   if (!now) return;
   if (session_.lazy != nullptr && !has_booked) session_.lazy->calls.book_unsent(&*now, time);
   write_statistics(session_.settings, session_.rank(), session_.size(), *now);
-  advisers_.close_trace(now->last_codec, time);
+  advisers_.steps().of_calls().close(now->last_codec, time);
 }
 
 Result<PreparedCall> CallMaker::prepare(CollectiveKind kind, std::size_t count, DType dtype,
@@ -43,9 +44,9 @@ Result<PreparedCall> CallMaker::prepare(CollectiveKind kind, std::size_t count, 
   PlanRequest request = session_.request(kind, count, dtype, reduction);
   // (An all-reduce may have been put off until now: it was observed when it was made.)
   if (kind != CollectiveKind::kAllReduce) {
-    RINGPRESS_RETURN_IF_ERROR(advisers_.observe(request, nullptr));
+    RINGPRESS_RETURN_IF_ERROR(class_votes_.observe(request, nullptr));
   }
-  request.call_class = advisers_.class_of(request);
+  request.call_class = class_votes_.classes().class_of(request);
   advisers_.begin_call();
   RINGPRESS_ASSIGN_OR_RETURN(const Decision decision,
                              decide_call(*session_.planner, request, advisers_));
@@ -100,7 +101,7 @@ Status CallMaker::add_scales(const TensorCall& tensor, PreparedCall* call) {
 Status CallMaker::begin_look(const TensorCall& tensor, const void* values, PreparedCall* call) {
   const CodecTraits& traits = call->named->codec->traits();
   const bool may_lose = !call->decision.is_exact() && !traits.identity && !traits.lossless;
-  ErrorGuard& guard = advisers_.guard();
+  ErrorGuard& guard = *advisers_.kept().guard;
   call->is_looked_at = session_.settings.guard && may_lose && guard.is_due(tensor);
   if (!call->is_looked_at) return Status::ok();
   return session_.decide([&] {
@@ -112,7 +113,7 @@ Status CallMaker::begin_look(const TensorCall& tensor, const void* values, Prepa
 
 void CallMaker::end_look(const TensorCall& tensor, const PreparedCall& call, const void* result) {
   if (!call.is_looked_at) return;
-  ErrorGuard& guard = advisers_.guard();
+  ErrorGuard& guard = *advisers_.kept().guard;
   const std::string line = guard.judge(tensor, result, session_.size(), call.decision.codec);
   if (!line.empty() && session_.rank() == 0) log_line(LogLevel::kWarn, "%s", line.c_str());
   session_.statistics.add([&guard](Statistics* all) { all->errors = guard.errors(kMostErrors); });
@@ -165,6 +166,7 @@ Status CallMaker::finish(const PreparedCall& call, Status status) {
   const Codec& codec = *call.named->codec;
   const auto taken = Clock::now() - call.started;
   advisers_.note_time(std::chrono::duration<double>(taken).count());
+  class_votes_.note_end();
   session_.statistics.count({call.decision, codec.traits().identity, codec.specification(),
                              !call.context.parts.empty(), call.context.scales != nullptr,
                              call.raw_bytes, taken, session_.kept_bytes() + scales_.bytes()});

@@ -13,6 +13,7 @@
 #include "nccl_plugin/session/calls/slice_turns.h"
 #include "nccl_plugin/session/end_report.h"
 #include "nccl_plugin/session/mesh/call_advisers.h"
+#include "nccl_plugin/session/mesh/class_votes.h"
 #include "nccl_plugin/session/mesh/mesh_session.h"
 #include "ring/factory.h"
 #include "ringpress/internal/collective.h"
@@ -40,6 +41,7 @@ class CallMaker {
   CallMaker(const CallMaker&) = delete;
   CallMaker& operator=(const CallMaker&) = delete;
 
+  ClassVotes& class_votes() { return class_votes_; }
   MeshAdvisers& advisers() { return advisers_; }
   /// Of calls that are projected.
   SliceTurns& slice_turns() { return slice_turns_; }
@@ -74,6 +76,7 @@ class CallMaker {
   void write_report(ReportTime time);
 
   MeshSession& session_;
+  ClassVotes class_votes_;
   MeshAdvisers advisers_;
   SliceTurns slice_turns_;
   CoordinateScales scales_;

@@ -41,6 +41,16 @@ MeshSession::MeshSession(std::unique_ptr<Mesh> of_ranks, const Settings& with_se
                             LazyVotes(*mesh, sequence)});
 }
 
+/// Other ranks may have made another call, which is then found out in a call of ours: this says of
+/// which of the program's it was the beginning.
+Status MeshSession::named_by(const PlanRequest& request, const Status& status) {
+  if (status.code() != Code::kMismatch) return status;
+  return {Code::kMismatch, status.message() + " (while the ranks agreed on how to make the " +
+                               collective_name(request.kind) + " of " +
+                               std::to_string(request.count) + " " + dtype_name(request.dtype) +
+                               " that this rank is at)"};
+}
+
 Status MeshSession::check_usable() const {
   if (is_finalized) return {Code::kInvalidUsage, "the communicator was finalized"};
   return mesh->failure();

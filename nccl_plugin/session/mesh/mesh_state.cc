@@ -37,8 +37,9 @@ std::string difference_of_lines(const std::vector<std::string>& theirs,
 
 /// What a file has, before the ranks have agreed to take it.
 struct MeshState::Loaded {
-  explicit Loaded(const MeshSession& session)
-      : feedback(session.settings.feedback_limit_bytes, host_residual_memory(), calls),
+  explicit Loaded(MeshSession& session)
+      : advice(session),
+        feedback(session.settings.feedback_limit_bytes, host_residual_memory(), calls),
         scales(calls, session.settings.feedback_limit_bytes) {}
 
   void refuse(StateOutcome with, std::string why) {
@@ -53,7 +54,7 @@ struct MeshState::Loaded {
   Recurrences recurrences;
   KnownClasses classes;
   SliceTurns slice_turns;
-  MeshAdvisers::Kept advice;
+  KeptAdvice advice;
   std::shared_ptr<CallSequence> calls = std::make_shared<CallSequence>();
   ErrorFeedback feedback;
   std::uint64_t scales_hash = 0;
@@ -88,13 +89,13 @@ void MeshState::read_owner(StateReader& from, Loaded* loaded) const {
 
 void MeshState::write_shared(StateWriter& to) const {
   to.put(session_.sequence);
-  CallClasses& classes = calls_.advisers().classes();
+  CallClasses& classes = calls_.class_votes().classes();
   classes.recurrences().save(to);
   classes.known().save(to);
   calls_.slice_turns().save(to);
   to.put(calls_.scales().hash());
   session_.call_sequence->save_shapes(to);
-  calls_.advisers().save(to);
+  calls_.advisers().kept().save(to);
 }
 
 void MeshState::read_shared(StateReader& from, Loaded* loaded) const {
@@ -104,7 +105,7 @@ void MeshState::read_shared(StateReader& from, Loaded* loaded) const {
   loaded->slice_turns.load(from);
   loaded->scales_hash = from.get<std::uint64_t>();
   loaded->calls->load_shapes(from);
-  loaded->advice = calls_.advisers().load(from);
+  loaded->advice.load(from);
   from.require(from.left() == 0);
 }
 
@@ -221,14 +222,15 @@ Status MeshState::inherit(const CommunicatorState* parent) {
 
 void MeshState::adopt(Loaded&& loaded) {
   session_.sequence = loaded.sequence;
-  CallClasses& classes = calls_.advisers().classes();
+  CallClasses& classes = calls_.class_votes().classes();
   classes.recurrences() = std::move(loaded.recurrences);
   classes.known() = std::move(loaded.classes);
   calls_.slice_turns() = std::move(loaded.slice_turns);
   calls_.scales().adopt(std::move(loaded.scales));
   *session_.call_sequence = std::move(*loaded.calls);
   session_.feedback.adopt(std::move(loaded.feedback));
-  calls_.advisers().adopt(std::move(loaded.advice));
+  calls_.advisers().begin_call();
+  calls_.advisers().kept().adopt(std::move(loaded.advice));
 }
 
 /// Ranks are at different calls, so nothing that has to be equal is taken.
