@@ -1,7 +1,10 @@
 """The table of a training's methods, for ddp.py and the README."""
+import statistics
+
+LAST_LOSSES = 20  # Whose mean is said to be the loss at the end.
 
 HEADER = ("method", "ms a step", "faster", "sent MB a step", "of the first", "compressed calls", "loss",
-          "test loss", "ranks agree")
+          "test loss", "s to loss", "sooner", "ranks agree")
 
 
 def cells(result, first):
@@ -11,4 +14,24 @@ def cells(result, first):
             f"{first['seconds_a_step'] / result['seconds_a_step']:.2f}x",
             f"{sent / 1e6:.2f}" if sent else "", f"{sent / first_sent:.3f}" if sent and first_sent else "",
             f"{result['compressed_calls']} of {result['calls']}" if "calls" in result else "",
-            f"{result['loss']:.3f}", f"{result['test_loss']:.3f}", "yes" if result["ranks_agree"] else "NO")
+            f"{result['loss']:.3f}", f"{result['test_loss']:.3f}",
+            *time_to_loss(result, first), "yes" if result["ranks_agree"] else "NO")
+
+
+def loss_after(result, steps):
+    """The mean of the last steps before."""
+    return statistics.mean(result["losses"][max(0, steps - LAST_LOSSES):steps])
+
+
+def seconds_to_loss(result, first):
+    """Until it has the loss that `first` has after nine tenths of its steps; None: it never has."""
+    wanted = loss_after(first, len(first["losses"]) * 9 // 10)
+    for steps in range(LAST_LOSSES, len(result["losses"]) + 1):
+        if loss_after(result, steps) <= wanted:
+            return sum(result["seconds"][:steps])
+    return None
+
+
+def time_to_loss(result, first):
+    own = seconds_to_loss(result, first)
+    return ("", "") if own is None else (f"{own:.0f}", f"{seconds_to_loss(first, first) / own:.2f}x")

@@ -45,7 +45,6 @@ class MeshAdvisers final : public CallAdvisers {
 
   KeptAdvice& kept() { return kept_; }
   MeshSteps& steps() { return steps_; }
-  const MeshSteps& steps() const { return steps_; }
 
   /// A call begins, or another state is gone on with: nothing of the call before is true any more.
   void begin_call();
