@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Puts the tables of perf/results/gadget_*.txt into perf/gadget/README.md.
+"""Puts the tables of perf/results/gadget_*.txt into perf/gadget/findings.md.
 
 usage: report.py [--check]        --check: says whether they are there
 """
@@ -7,7 +7,7 @@ import pathlib
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-README = ROOT / "perf" / "gadget" / "README.md"
+PAGE = ROOT / "perf" / "gadget" / "findings.md"
 
 
 def tables(name):
@@ -17,15 +17,15 @@ def tables(name):
 
 
 def main():
-    before = text = README.read_text()
+    before = text = PAGE.read_text()
     for name in ("slots", "optimum", "experiment", "tau", "order"):
         begin, end = f"<!-- {name} -->\n", f"<!-- /{name} -->"
         head, rest = text.split(begin, 1)
         text = head + begin + tables(name) + "\n" + end + rest.split(end, 1)[1]
     if sys.argv[1:] != ["--check"]:
-        README.write_text(text)
+        PAGE.write_text(text)
     elif text != before:
-        print(f"{README}: tables are not those of perf/results", file=sys.stderr)
+        print(f"{PAGE}: tables are not those of perf/results", file=sys.stderr)
         return 1
     return 0
 

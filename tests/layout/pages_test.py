@@ -13,7 +13,7 @@ LIMIT = 60
 NESTED = ("include/ringpress", "compress_kernels", "ring", "tuner", "nccl_plugin", "perf")
 WITHOUT = {"include"}
 # What people read who use the command, and two reports of what was measured.
-LONGER = {"nccl_plugin/command/plan", "perf/gadget"}
+LONGER = {"nccl_plugin/command/plan"}
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s#]*)(#[^)\s]*)?\)")
 
 
