@@ -98,18 +98,18 @@ class ChunkCoder {
 
   /// Decodes a block; false if it is NaN throughout.
   bool decode(std::size_t block, const std::byte* wire, Scratch& scratch,
-              const Place& place) const {
+              const DecodeDestination& destination) const {
     const auto stored = core::load_element<std::uint16_t>(wire, block);
     const float unit = core::widen(core::Bfloat16{stored});
     if (chunk_.length_of(block) < parameters_.block || !core::is_finite(unit) || unit == 0) {
       const bool finite = chunk_.decode(block, wire, scratch.decoded);
-      std::memcpy(static_cast<void*>(place.values), scratch.decoded,
+      std::memcpy(static_cast<void*>(destination.values), scratch.decoded,
                   chunk_.length_of(block) * sizeof(float));
       return finite;
     }
     const Masks masks(*this, block, chunk_.read_seed(block, wire));
     functions_.look_up(codes_with_slack(block, wire, scratch), options_, scratch);
-    functions_.rotate_back(unit, masks.get(), scratch, place);
+    functions_.rotate_back(unit, masks.get(), scratch, destination);
     return true;
   }
 

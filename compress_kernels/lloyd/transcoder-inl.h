@@ -90,7 +90,7 @@ struct Rotations {
 };
 
 /// Where decoded values go.
-struct Place {
+struct DecodeDestination {
   float* values = nullptr;  // Any alignment, but that of a vector if they are streamed.
   bool streams = false;     // Around the cache.
 };
@@ -130,19 +130,19 @@ struct Rotator {
 
   /// The levels in scratch.y back to values.
   static void rotate_back(float unit, const Rotations& rotations, Scratch& scratch,
-                          const Place& place) {
+                          const DecodeDestination& destination) {
     const Floats units = hn::Set(kFloatTag, unit);
     if (unit > kLargestSafeUnit || unit < -kLargestSafeUnit) {
       const Floats limit = hn::Set(kFloatTag, std::numeric_limits<float>::max());
-      rotate_back_with(rotations, scratch, place.values, [&](Floats v, float* to) {
+      rotate_back_with(rotations, scratch, destination.values, [&](Floats v, float* to) {
         const Floats value = hn::Max(hn::Min(hn::Mul(v, units), limit), hn::Neg(limit));
         store_floats<float>(value, to, 0);
       });
-    } else if (place.streams) {
-      rotate_back_with(rotations, scratch, place.values,
+    } else if (destination.streams) {
+      rotate_back_with(rotations, scratch, destination.values,
                        [&](Floats v, float* to) { hn::Stream(hn::Mul(v, units), kFloatTag, to); });
     } else {
-      rotate_back_with(rotations, scratch, place.values,
+      rotate_back_with(rotations, scratch, destination.values,
                        [&](Floats v, float* to) { store_floats<float>(hn::Mul(v, units), to, 0); });
     }
   }
@@ -268,7 +268,7 @@ struct Quantiser {
 /// What a chunk's blocks need, chosen at run time.
 struct BlockFunctions {
   float (*rotate)(const float*, const Rotations&, Scratch&) = nullptr;
-  void (*rotate_back)(float, const Rotations&, Scratch&, const Place&) = nullptr;
+  void (*rotate_back)(float, const Rotations&, Scratch&, const DecodeDestination&) = nullptr;
   std::uint16_t (*quantise)(float, const BlockOptions&, Scratch&) = nullptr;
   void (*look_up)(core::Planes<const std::uint8_t>, const BlockOptions&, Scratch&) = nullptr;
 };

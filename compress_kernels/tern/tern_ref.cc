@@ -38,27 +38,27 @@ class ReferenceFormat {
       const std::size_t index = block.first + i;
       const std::uint32_t bits = random_fraction(random, tile, index - tile);
       const std::uint32_t digit = digit_of(block.x[i], scale, bits);
-      const Place place = place_of(index);
-      const auto byte = core::load_element<std::uint8_t>(wire, place.byte);
-      const std::uint32_t sum = byte + digit * digit_weight(place.digit);
-      core::store_element(wire, place.byte, static_cast<std::uint8_t>(sum));
+      const DigitPosition position = position_of(index);
+      const auto byte = core::load_element<std::uint8_t>(wire, position.byte);
+      const std::uint32_t sum = byte + digit * digit_weight(position.digit);
+      core::store_element(wire, position.byte, static_cast<std::uint8_t>(sum));
     }
   }
 
   float decode(const std::byte* wire, std::size_t index) const {
-    const Place place = place_of(index);
-    const auto byte = core::load_element<std::uint8_t>(wire, place.byte);
+    const DigitPosition position = position_of(index);
+    const auto byte = core::load_element<std::uint8_t>(wire, position.byte);
     const auto stored = core::load_element<std::uint16_t>(wire, index / parameters_.block);
-    return value_of_digit(read_digit(byte, place.digit), stored);
+    return value_of_digit(read_digit(byte, position.digit), stored);
   }
 
  private:
-  struct Place {
+  struct DigitPosition {
     std::size_t byte = 0;  // From the start of the chunk.
     std::size_t digit = 0;
   };
 
-  Place place_of(std::size_t index) const {
+  DigitPosition position_of(std::size_t index) const {
     const std::size_t tile = index / kTileElements;
     const std::size_t elements = std::min(kTileElements, count_ - tile * kTileElements);
     const std::size_t stride = tern_digit_bytes(elements);

@@ -29,8 +29,8 @@ class StagingArea {
   /// it is that. Null stays null. An array that has a place keeps it.
   std::byte* put(const void* array, std::size_t bytes) {
     if (array == nullptr) return nullptr;
-    for (const Place& place : places_) {
-      if (place.array == array && place.bytes == bytes) return memory_ + place.offset;
+    for (const StagedArray& staged : staged_) {
+      if (staged.array == array && staged.bytes == bytes) return memory_ + staged.offset;
     }
     const std::size_t offset = end_ + kAlignment + reinterpret_cast<std::uintptr_t>(array) % 64;
     end_ = (offset + bytes) / kAlignment * kAlignment + kAlignment;
@@ -40,7 +40,7 @@ class StagingArea {
     }
     copy_.resize(size(), kGuard);
     std::memcpy(copy_.data() + offset, array, bytes);
-    places_.push_back({array, bytes, offset});
+    staged_.push_back({array, bytes, offset});
     return memory_ + offset;
   }
 
@@ -53,11 +53,11 @@ class StagingArea {
   Status fetch() {
     RINGPRESS_RETURN_IF_ERROR(device_.copy(nullptr, copy_.data(), memory_, size()));
     std::size_t guarded = 0;
-    for (const Place& place : places_) {
-      if (!is_guard(guarded, place.offset)) return overrun();
+    for (const StagedArray& staged : staged_) {
+      if (!is_guard(guarded, staged.offset)) return overrun();
       // What was const was not changed, or the comparison will find it.
-      std::memcpy(const_cast<void*>(place.array), copy_.data() + place.offset, place.bytes);
-      guarded = place.offset + place.bytes;
+      std::memcpy(const_cast<void*>(staged.array), copy_.data() + staged.offset, staged.bytes);
+      guarded = staged.offset + staged.bytes;
     }
     return is_guard(guarded, size()) ? Status::ok() : overrun();
   }
@@ -66,7 +66,7 @@ class StagingArea {
   static constexpr std::size_t kAlignment = 256;
   static constexpr std::byte kGuard{0x5C};
 
-  struct Place {
+  struct StagedArray {
     const void* array;
     std::size_t bytes;
     std::size_t offset;
@@ -84,7 +84,7 @@ class StagingArea {
   std::byte* const memory_;
   const std::size_t bytes_;
   std::vector<std::byte> copy_;
-  std::vector<Place> places_;
+  std::vector<StagedArray> staged_;
   std::size_t end_ = 0;
   bool is_full_ = false;
 };

@@ -59,15 +59,13 @@ struct Worker {
   }
 };
 
-/// Where models lie.
-enum class Place { kHost, kCuda };
-
-class InterposerGossip : public testing::TestWithParam<Place> {
+/// By where models lie.
+class InterposerGossip : public testing::TestWithParam<Backend> {
  protected:
   /// Runs body(worker, comm, rank) on ranks of one communicator.
   template <typename Body>
   void run_workers(int size, Body body) {
-    const bool is_cuda = GetParam() == Place::kCuda;
+    const bool is_cuda = GetParam() == Backend::kCuda;
     Job job(is_cuda ? cuda_settings() : make_settings(),
             is_cuda ? nccl_in_streams() : recording_nccl());
     run_ranks(job, size, [&](ncclComm_t comm, int rank) {
@@ -299,9 +297,9 @@ TEST_P(InterposerGossip, IsRefusedWithinAGroupAndAfterTheEnd) {
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(Places, InterposerGossip, testing::Values(Place::kHost, Place::kCuda),
-                         [](const auto& place) {
-                           return place.param == Place::kHost ? "Host" : "Cuda";
+INSTANTIATE_TEST_SUITE_P(Places, InterposerGossip, testing::Values(Backend::kHost, Backend::kCuda),
+                         [](const auto& backend) {
+                           return backend.param == Backend::kHost ? "Host" : "Cuda";
                          });
 
 /// A kernel could not reach it, and would end all work on the device.
