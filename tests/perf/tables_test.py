@@ -196,15 +196,16 @@ class Training(unittest.TestCase):
     def test_methods_stand_beside_the_first(self):
         def row(method, seconds, sent, **more):
             return {"method": method, "seconds_a_step": seconds, "sent_bytes_a_step": sent, "loss": 1.5,
-                    "test_loss": 1.75, "ranks_agree": True, "losses": [2, 1], **more}
+                    "test_loss": 1.75, "ranks_agree": True, "losses": [2] * 20 + [1] * 20,
+                    "seconds": [seconds] * 40, **more}
         report = {"ranks": 2, "link": "100mbit", "parameters": 3.5e6, "cores": 2,
                   "results": [row("none", 2, 8e6, calls=9, compressed_calls=0),
                               row("q4", 0.5, 1e6, calls=9, compressed_calls=8),
-                              row("gloo", 4, 0) | {"ranks_agree": False}]}
+                              row("gloo", 4, 0) | {"ranks_agree": False, "losses": [2] * 40}]}
         table = readme_tables.ddp_table(report)
-        self.assertIn("2 ranks, links of 100mbit, 3.5 million parameters, 2 steps", table)
-        self.assertIn("| `q4` | 500 | 4.00x | 1.00 | 0.125 | 8 of 9 | 1.500 | 1.750 | yes |", table)
-        self.assertIn("| `gloo` | 4000 | 0.50x |  |  |  | 1.500 | 1.750 | NO |", table)
+        self.assertIn("2 ranks, links of 100mbit, 3.5 million parameters, 40 steps", table)
+        self.assertIn("| `q4` | 500 | 4.00x | 1.00 | 0.125 | 8 of 9 | 1.500 | 1.750 | 18 | 4.00x | yes |", table)
+        self.assertIn("| `gloo` | 4000 | 0.50x |  |  |  | 1.500 | 1.750 |  |  | NO |", table)
 
 
 class TrainApi(unittest.TestCase):
