@@ -22,6 +22,7 @@ prints a line a method; --json writes all numbers.
 import argparse
 import contextlib
 import datetime
+import functools
 import hashlib
 import json
 import os
@@ -43,6 +44,9 @@ import ringpress_api as api
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TEST_BATCHES = 20
+
+
+OPTIMIZERS = {"adam": torch.optim.Adam, "sgd": functools.partial(torch.optim.SGD, momentum=0.9)}
 
 
 class Lstm(nn.Module):
@@ -133,7 +137,7 @@ def test_loss(model, text, options):
 
 def train(model, text, options, sent_bytes):
     """Seconds and loss of each step, this rank's, and the bytes sent until each of them began."""
-    optimizer = torch.optim.Adam(model.parameters(), lr=options.rate)
+    optimizer = OPTIMIZERS[options.optimizer](model.parameters(), lr=options.rate)
     generator = torch.Generator().manual_seed(100 + dist.get_rank())
     seconds, losses, sent = [], [], []
     dist.barrier()
@@ -235,6 +239,7 @@ def parse_options():
     parser.add_argument("--width", type=int, default=512, help="of the layers")
     parser.add_argument("--context", type=int, default=64, help="bytes of a text")
     parser.add_argument("--bucket-mb", type=int, default=2, help="DistributedDataParallel's bucket_cap_mb")
+    parser.add_argument("--optimizer", choices=sorted(OPTIMIZERS), default="adam", help="sgd: with momentum")
     parser.add_argument("--rate", type=float, default=2e-3, help="of learning")
     parser.add_argument("--link", default="unknown", help="what links are limited to, for --json")
     parser.add_argument("--json", type=pathlib.Path, help="file for all numbers")
