@@ -22,6 +22,8 @@ const char* text_of(CallClass call_class) {
              "activations";
     case CallClass::kNamed:
       return "the communicator's name says that it is not for gradients";
+    case CallClass::kUntold:
+      return "NCCL does not tell which tensor it is of: it may be of no gradient";
   }
   return "not known to be a gradient";
 }

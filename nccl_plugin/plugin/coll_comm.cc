@@ -9,6 +9,7 @@
 #include "nccl_plugin/errors/firewall.h"
 #include "nccl_plugin/plugin/collnet_policy.h"
 #include "nccl_plugin/plugin/report.h"
+#include "nccl_plugin/session/calls/call_classes.h"
 #include "nccl_plugin/session/statistics_file.h"
 
 namespace ringpress::nccl_plugin::plugin {
@@ -146,8 +147,11 @@ Status CollComm::check_events() {
 void CollComm::tell_unknown() const {
   log(abi::LogLevel::kWarn, abi::kLogNet,
       "CollNet of node %d of %d: NCCL has not told its profiler which tensor a piece is of; such "
-      "pieces are compressed without error feedback",
-      workers_[0]->communicator().rank(), nodes());
+      "pieces are %s",
+      workers_[0]->communicator().rank(), nodes(),
+      takes_gradients_alone(settings_)
+          ? "exact, as they may be of no gradient (RINGPRESS_GRADIENTS=all compresses them)"
+          : "compressed without error feedback");
 }
 
 Result<bool> CollComm::test(CollRequest* request, bool* is_told) {

@@ -11,6 +11,7 @@
 #include "nccl_plugin/plugin/collnet_descriptors.h"
 #include "nccl_plugin/plugin/report.h"
 #include "nccl_plugin/plugin/tuner.h"
+#include "nccl_plugin/session/calls/call_classes.h"
 #include "nccl_plugin/session/usable_settings.h"
 #include "ringpress/internal/transport.h"
 #include "ringpress/version.h"
@@ -195,6 +196,19 @@ Status try_worker(Communicator* communicator, const SharedDeadline& deadline) {
   return communicator->all_gather(&own, heard.data(), 1, DType::kUint8);
 }
 
+/// Automatic mode compresses gradients, which it knows by the tensors that come. The same on all
+/// nodes: NCCL then makes all calls itself.
+Status check_known_tensors(const Settings& settings, TensorPart part) {
+  const bool needs_tensors = takes_gradients_alone(settings) && settings.rule_list.empty();
+  if (part != TensorPart::kNothing || !needs_tensors) return Status::ok();
+  return Status(
+      Code::kUnsupported,
+      "NCCL tells no profiler of this library which tensors come, so gradients cannot be "
+      "told from other sums, and RINGPRESS_CODEC=auto compresses nothing else; "
+      "RINGPRESS_GRADIENTS=all or a codec by name, such as RINGPRESS_CODEC=q4, compresses "
+      "all large sums");
+}
+
 void announce(int nodes, const Settings& settings, TensorPart part) {
   static std::once_flag once;
   std::call_once(once, [&] {
@@ -280,6 +294,7 @@ Result<std::unique_ptr<CollComm>> connect_nodes(std::span<const UniqueId> handle
   RINGPRESS_RETURN_IF_ERROR(agreed);
   for (Communicator* worker : workers) worker->set_timeout(settings.timeout);
   const auto part = static_cast<TensorPart>(vote.part);
+  RINGPRESS_RETURN_IF_ERROR(check_known_tensors(settings, part));
   comm->begin(part);
   announce(comm->nodes(), settings, part);
   return comm;

@@ -16,9 +16,10 @@ enum class CallClass : std::uint8_t {
   kBesideMaxima,   // The step takes maxima of such values, as a loss over a split vocabulary does.
   kBesideGathers,  // Its shards alternate with all-gathers, as those of activations do.
   kNamed,          // By the communicator's name it is for something else.
+  kUntold,         // NCCL does not tell which tensor it is of.
 };
 
-inline constexpr std::size_t kCallClassCount = 6;
+inline constexpr std::size_t kCallClassCount = 7;
 
 }  // namespace ringpress
 

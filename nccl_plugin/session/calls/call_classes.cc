@@ -77,6 +77,10 @@ TensorCall shape_of(const PlanRequest& request) {
 
 }  // namespace
 
+bool takes_gradients_alone(const CallSettings& settings) {
+  return settings.codec.is_automatic() && settings.gradients == GradientChoice::kKnown;
+}
+
 StepClasses classify_step(std::span<const TensorCall> step, NamedFor name) {
   if (name == NamedFor::kOthers) return {CallClass::kNamed, CallClass::kNamed, false};
   if (has_maxima(step)) return {CallClass::kBesideMaxima, CallClass::kBesideMaxima, false};

@@ -30,6 +30,9 @@
 
 namespace ringpress::nccl_plugin {
 
+/// Whether automatic mode compresses what is known to be a gradient, and no other call.
+bool takes_gradients_alone(const CallSettings& settings);
+
 /// What the shapes of a step's large calls and the name say of its all-reduces and
 /// reduce-scatters. `is_open`: the ranks' vote decides on its all-reduces.
 struct StepClasses {
@@ -68,6 +71,11 @@ class CallClasses {
   /// Of a call that is captured, and comes again and again from then on.
   CallClass class_of_captured(const PlanRequest& request) const {
     return takes_all_ ? CallClass::kGradient : class_of(request);
+  }
+
+  /// Of a call of which not even the shape is known.
+  CallClass class_of_untold() const {
+    return takes_all_ ? CallClass::kGradient : CallClass::kUntold;
   }
 
   // What all ranks know, to be saved and loaded.

@@ -21,18 +21,33 @@ bool has_extent(const PiecewiseTensor& tensor) {
 
 }  // namespace
 
-/// On the whole tensor, which others have found worth compressing, by what is certain enough of it.
-Result<Decision> PieceCalls::decide_tensor_of_pieces(const PiecewiseTensor& tensor) {
+/// Of the whole tensor.
+PlanRequest PieceCalls::request_of_whole(const PiecewiseTensor& tensor) const {
   const std::size_t count = tensor.whole_count != 0 ? tensor.whole_count : tensor.count;
   // Each rank is a node's; how many that has is not known.
   const int size = session_.size();
   const CommShape nodes{size, true, session_.shape.all_reduces_only, false, 0, size, 0};
   PlanRequest request =
       request_of(nodes, CollectiveKind::kAllReduce, count, tensor.dtype, {tensor.op});
-  request.call_class = CallClass::kGradient;
   // Such a tensor stays exact, though not for its size.
   request.is_count_known = tensor.known != PiecewiseTensor::Known::kNothing;
-  return decide_tensor(*session_.planner, request, tensor.known, calls_.advisers());
+  return request;
+}
+
+/// What is known of it is known on all ranks, which have the same tensors in the same order.
+Result<CallClass> PieceCalls::classify(const PiecewiseTensor& tensor, const PlanRequest& request) {
+  ClassVotes& votes = calls_.class_votes();
+  switch (tensor.known) {
+    case PiecewiseTensor::Known::kNothing:
+    case PiecewiseTensor::Known::kPadded:
+      break;
+    case PiecewiseTensor::Known::kExtent:
+      return votes.classes().class_of_captured(request);
+    case PiecewiseTensor::Known::kTensor:
+      RINGPRESS_RETURN_IF_ERROR(votes.observe(request, tensor.address));
+      return votes.classes().class_of(request);
+  }
+  return votes.classes().class_of_untold();
 }
 
 Status PieceCalls::start(const PiecewiseTensor& tensor) {
@@ -41,7 +56,10 @@ Status PieceCalls::start(const PiecewiseTensor& tensor) {
   tensor_ = tensor;
   has_started_ = false;
   residual_ = nullptr;
-  RINGPRESS_ASSIGN_OR_RETURN(decision_, decide_tensor_of_pieces(tensor));
+  PlanRequest request = request_of_whole(tensor);
+  RINGPRESS_ASSIGN_OR_RETURN(request.call_class, classify(tensor, request));
+  RINGPRESS_ASSIGN_OR_RETURN(
+      decision_, decide_tensor(*session_.planner, request, tensor.known, calls_.advisers()));
   RINGPRESS_ASSIGN_OR_RETURN(const NamedCodec* const codec,
                              session_.codec_for(decision_.codec, tensor.dtype, tensor.op));
   has_started_ = true;

@@ -18,7 +18,8 @@ class PieceCalls final : public PiecewiseAllReduce {
   Status run(const void* send, void* receive, std::size_t first, std::size_t count) override;
 
  private:
-  Result<Decision> decide_tensor_of_pieces(const PiecewiseTensor& tensor);
+  PlanRequest request_of_whole(const PiecewiseTensor& tensor) const;
+  Result<CallClass> classify(const PiecewiseTensor& tensor, const PlanRequest& request);
   Result<Decision> decide_next(std::size_t count);
   Status check(std::size_t first, std::size_t count) const;
 

@@ -92,7 +92,8 @@ constexpr auto kStopTime = std::chrono::seconds(7);  // They wait a second and a
 
 /// Listens, connects and, when all have, closes. What came of it, and the warnings if nothing.
 std::string connect_node(NodeMeeting* meeting, int rank, bool is_victim, const Fault& own_fault) {
-  set_environment({{"RINGPRESS_SHM", "0"}, {"RINGPRESS_TIMEOUT_MS", "1000"}});
+  set_environment(
+      {{"RINGPRESS_CODEC", "q4"}, {"RINGPRESS_SHM", "0"}, {"RINGPRESS_TIMEOUT_MS", "1000"}});
   const CollNetApi api = collnet_api_of(open_plugin(RINGPRESS_PLUGIN), 12);
   void* ctx = nullptr;
   void* listen_comm = nullptr;
@@ -226,7 +227,9 @@ struct End {
 /// Listens, and connects if it is not a victim that ends before. What came of it, with the warnings
 /// and, of a victim that is still there, its socket calls.
 std::string connect_survivor(NodeMeeting* meeting, int rank, int victim, const End& end) {
-  set_environment({{"RINGPRESS_TIMEOUT_MS", "50000"}, {"RINGPRESS_SHM", end.shared_memory}});
+  set_environment({{"RINGPRESS_CODEC", "q4"},
+                   {"RINGPRESS_TIMEOUT_MS", "50000"},
+                   {"RINGPRESS_SHM", end.shared_memory}});
   const CollNetApi api = collnet_api_of(open_plugin(RINGPRESS_PLUGIN), 12);
   void* listen_comm = nullptr;
   void* coll_comm = nullptr;

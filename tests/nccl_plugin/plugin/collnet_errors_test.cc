@@ -36,7 +36,7 @@ TEST(CollNetErrors, EachFailureOfACommunicatorIsToldOnce) {
   NodeMeeting first_meeting(2);
   NodeMeeting second_meeting(2);
   const auto reports = run_peers(PeerKind::kProcesses, 2, [&](int rank) -> std::string {
-    set_environment({{"RINGPRESS_TIMEOUT_MS", "1000"}});
+    set_environment({{"RINGPRESS_CODEC", "q4"}, {"RINGPRESS_TIMEOUT_MS", "1000"}});
     ProxyOptions options;
     options.rank = rank;
     options.profiler_version = 0;  // The calls are not those of a tensor.

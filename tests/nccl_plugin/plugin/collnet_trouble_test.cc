@@ -47,7 +47,7 @@ bool sums_are_right(const CollNetApi& api, void* coll_comm) {
 
 /// "connected", "wrong sums", or "declined:" and the warnings.
 std::string connect_node(NodeMeeting* meeting, int rank, const Part& part) {
-  set_environment({{"RINGPRESS_TIMEOUT_MS", "50000"}});
+  set_environment({{"RINGPRESS_CODEC", "q4"}, {"RINGPRESS_TIMEOUT_MS", "50000"}});
   set_environment(part.environment);
   const CollNetApi api = collnet_api_of(open_plugin(RINGPRESS_PLUGIN), 12);
   void* ctx = nullptr;

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "ringpress/internal/decision.h"
 #include "tests/support/communicator_ranks.h"
 #include "tests/support/random_tensor.h"
 
@@ -147,6 +148,93 @@ TEST(CommunicatorPieces, OutsideTheTensorAreRefused) {
     return Status::ok();
   };
   EXPECT_EQ(failures_of(run_communicators(2, {}, body)), "");
+}
+
+// ---- Automatic mode: gradients and nothing else ----
+
+/// Tensors of these counts, step for step.
+struct Steps {
+  std::vector<std::size_t> counts;
+  int steps = 8;
+  PiecewiseTensor::Known known = PiecewiseTensor::Known::kTensor;
+  bool has_new_buffers = false;
+};
+
+/// Pieces of gradients so far, as rank 0 counts them. Some may be exact, as that may be quicker.
+std::uint64_t pieces_of_gradients(const Statistics& statistics) {
+  std::uint64_t others = 0;
+  for (const auto& [why, count] : statistics.exact_calls) {
+    const bool is_gradient = why == to_text({ExactReason::kTrial, 0, {}}) ||
+                             why == to_text({ExactReason::kNothingGained, 0, {}});
+    if (!is_gradient) others += count;
+  }
+  return statistics.calls - others;
+}
+
+/// Pieces of each step that were taken for those of gradients.
+std::vector<std::uint64_t> gradients_of_steps(const Environment& environment, const Steps& of) {
+  std::vector<std::uint64_t> gradients;
+  const auto body = [&](Communicator* communicator) -> Status {
+    std::vector<std::vector<float>> buffers;
+    for (int step = 0; step < of.steps; ++step) {
+      const std::uint64_t before = pieces_of_gradients(communicator->statistics());
+      for (std::size_t i = 0; i < of.counts.size(); ++i) {
+        if (buffers.size() <= i || of.has_new_buffers) {
+          buffers.push_back(testing::random_gradient(of.counts[i], 1, communicator->rank()));
+        }
+        std::vector<float>& values = of.has_new_buffers ? buffers.back() : buffers[i];
+        const bool has_extent = of.known != PiecewiseTensor::Known::kPadded;
+        PiecewiseTensor tensor;
+        tensor.known = of.known;
+        tensor.count = has_extent ? of.counts[i] : 0;
+        tensor.whole_count = of.counts[i];
+        tensor.address = values.data();
+        RINGPRESS_RETURN_IF_ERROR(communicator->pieces().start(tensor));
+        const std::size_t first = of.counts[i] / 3;
+        std::vector<float> sum(of.counts[i]);
+        RINGPRESS_RETURN_IF_ERROR(communicator->pieces().run(values.data(), sum.data(), 0, first));
+        RINGPRESS_RETURN_IF_ERROR(communicator->pieces().run(
+            values.data() + first, sum.data() + first, first, of.counts[i] - first));
+      }
+      if (communicator->rank() != 0) continue;
+      gradients.push_back(pieces_of_gradients(communicator->statistics()) - before);
+    }
+    return Status::ok();
+  };
+  EXPECT_EQ(failures_of(run_communicators(3, environment, body)), "");
+  return gradients;
+}
+
+TEST(CommunicatorPieces, OfGradientsAreKnownOnceTheStepIs) {
+  const std::vector<std::uint64_t> gradients =
+      gradients_of_steps({{"RINGPRESS_CODEC", "auto"}}, {{30000, 50000, 40000}});
+  EXPECT_EQ(gradients.front(), 0U);
+  EXPECT_EQ(std::vector(gradients.begin() + 3, gradients.end()), std::vector<std::uint64_t>(5, 6U));
+}
+
+TEST(CommunicatorPieces, OfOneSizeInBuffersOfTheirOwnAreGradients) {
+  const std::vector<std::uint64_t> gradients =
+      gradients_of_steps({{"RINGPRESS_CODEC", "auto"}}, {{50000, 50000, 30000}, 16});
+  EXPECT_EQ(gradients.front(), 0U);
+  EXPECT_EQ(gradients.back(), 6U);
+}
+
+TEST(CommunicatorPieces, OfActivationsStayExact) {
+  const std::vector<std::uint64_t> gradients = gradients_of_steps(
+      {{"RINGPRESS_CODEC", "auto"}}, {{50000}, 200, PiecewiseTensor::Known::kTensor, true});
+  EXPECT_EQ(gradients, std::vector<std::uint64_t>(200));
+}
+
+TEST(CommunicatorPieces, OfWhichNothingIsToldAreNotTakenForGradients) {
+  for (const auto known : {PiecewiseTensor::Known::kExtent, PiecewiseTensor::Known::kPadded}) {
+    const Steps steps{{30000, 50000, 40000}, 8, known};
+    EXPECT_EQ(gradients_of_steps({{"RINGPRESS_CODEC", "auto"}}, steps),
+              std::vector<std::uint64_t>(8));
+    // Unless all calls are taken for them.
+    EXPECT_EQ(
+        gradients_of_steps({{"RINGPRESS_CODEC", "auto"}, {"RINGPRESS_GRADIENTS", "all"}}, steps),
+        std::vector<std::uint64_t>(8, 6U));
+  }
 }
 
 }  // namespace

@@ -133,7 +133,9 @@ std::vector<SettingRow> rows_of_plugin() {
   of_four.nodes = 4;
   CollNetJob of_seed{{{"RINGPRESS_CODEC", "qsgd"}}};
   CollNetJob by_rules{{{"RINGPRESS_CODEC", "none"}}};
-  CollNetJob of_budget{{{"RINGPRESS_CODEC", "auto"}, {"RINGPRESS_DETERMINISTIC", "1"}}, {40000}, 6};
+  CollNetJob automatic{{{"RINGPRESS_CODEC", "auto"}, {"RINGPRESS_DETERMINISTIC", "1"}}, {40000}, 6};
+  CollNetJob of_budget = automatic;
+  of_budget.counts = {40000, 20000, 30000};
   CollNetJob by_tcp{{{"RINGPRESS_SHM", "0"}}};
   const auto looking = [&by_tcp](std::string (*look)()) {
     CollNetJob job = by_tcp;
@@ -148,6 +150,7 @@ std::vector<SettingRow> rows_of_plugin() {
       {"RINGPRESS", "on", "off", observe_nodes({}, sent)},
       {"RINGPRESS_CODEC", "q4", "q8", observe_nodes({}, sent)},
       {"RINGPRESS_BUDGET", "q4", "q2", observe_nodes(of_budget, sent)},
+      {"RINGPRESS_GRADIENTS", "known", "all", observe_nodes(automatic, sent)},
       {"RINGPRESS_MIN_BYTES", "1K", "1M", observe_nodes({}, sent)},
       {"RINGPRESS_EF", "1", "0", observe_nodes(often, hash_seen)},
       {"RINGPRESS_EF_MAX_BYTES", "0", "100000", observe_nodes(two_tensors, residuals)},
