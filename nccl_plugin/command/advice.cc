@@ -5,6 +5,7 @@
 #include "compress_kernels/factory.h"
 #include "nccl_plugin/command/params.h"
 #include "nccl_plugin/plugin/door_variables.h"
+#include "nccl_plugin/session/calls/call_classes.h"
 #include "ringpress/internal/planner.h"
 #include "ringpress/internal/settings.h"
 
@@ -93,7 +94,16 @@ void advise_on_codec(const JobEnvironment& environment, std::vector<Advice>* all
   const char* const profiler = environment.value("NCCL_PROFILER_PLUGIN");
   const bool is_taken =
       profiler != nullptr && *profiler != '\0' && !plugin::is_this_library(profiler);
-  if (is_taken && !codec_for_known_tensors_only(environment).empty()) {
+  if (is_taken && needs_known_gradients(environment)) {
+    all->push_back(
+        {true,
+         fmt::format("RINGPRESS_CODEC=auto with NCCL_PROFILER_PLUGIN={}: gradients "
+                     "cannot be told from other sums, so the plugin compresses nothing",
+                     profiler),
+         fmt::format("unset NCCL_PROFILER_PLUGIN, set RINGPRESS_GRADIENTS=all, or name a "
+                     "codec, such as {}",
+                     kDefaultCodec)});
+  } else if (is_taken && !codec_for_known_tensors_only(environment).empty()) {
     all->push_back({true,
                     fmt::format("RINGPRESS_CODEC={} with NCCL_PROFILER_PLUGIN={}: tensors are not "
                                 "told apart, and this codec needs error feedback, so the plugin "
@@ -144,6 +154,11 @@ std::optional<Advice> advise_on_next_plugin(const PluginLibrary& next, const Tab
                 fmt::format("{}: {} shows no net table of a version that this library has",
                             kNextPlugin, next.path),
                 kRemedy};
+}
+
+bool needs_known_gradients(const JobEnvironment& environment) {
+  const Settings settings = settings_in(environment);
+  return !compresses_nothing(settings) && takes_gradients_alone(settings) && settings.rules.empty();
 }
 
 std::string codec_for_known_tensors_only(const JobEnvironment& environment) {

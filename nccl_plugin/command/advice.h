@@ -25,6 +25,10 @@ std::vector<Advice> advise_on_settings(const JobEnvironment& environment);
 /// empty if nobody could look.
 std::optional<Advice> advise_on_next_plugin(const PluginLibrary& next, const Tables& ours);
 
+/// Whether the plugin compresses nothing where NCCL does not tell which tensor a piece belongs to,
+/// as gradients cannot be told from other sums then.
+bool needs_known_gradients(const JobEnvironment& environment);
+
 /// The codec that the plugin would use, if that compresses nothing where NCCL does not tell which
 /// tensor a piece belongs to; else empty.
 std::string codec_for_known_tensors_only(const JobEnvironment& environment);

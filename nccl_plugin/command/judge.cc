@@ -132,7 +132,13 @@ void judge_next_plugin(const Surroundings& all, Findings* findings) {
 void add_unknown_tensors(const Surroundings& all, const std::string& why, const std::string& remedy,
                          Findings* findings) {
   const std::string codec = codec_for_known_tensors_only(all.environment);
-  if (codec.empty()) {
+  if (needs_known_gradients(all.environment)) {
+    add(findings, Level::kProblem, "door B",
+        why +
+            ": gradients cannot be told from other sums, and RINGPRESS_CODEC=auto compresses "
+            "nothing else, so nothing is compressed",
+        remedy + ", or RINGPRESS_GRADIENTS=all, or name a codec, such as RINGPRESS_CODEC=q4");
+  } else if (codec.empty()) {
     add(findings, Level::kWarning, "door B", why + ": no error feedback, unbiased rounding instead",
         remedy);
   } else {

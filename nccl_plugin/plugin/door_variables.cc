@@ -175,7 +175,7 @@ std::vector<Conflict> conflicts(const Lookup& process) {
                    "unset it, or accept that");
   add_other_plugin(&found, process, "NCCL_PROFILER_PLUGIN",
                    "NCCL has one place for a profiler: without it tensors are not told apart, so "
-                   "there is no error feedback",
+                   "there is no error feedback, and automatic mode compresses nothing",
                    "unset it, or accept that");
   add_other_plugin(&found, process, "NCCL_ENV_PLUGIN",
                    "this library cannot set NCCL's variables from inside; `ringpress run` does so "

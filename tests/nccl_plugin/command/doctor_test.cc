@@ -76,6 +76,7 @@ TEST(Doctor, FindsNothingWhereAllIsWell) {
 
 TEST(Doctor, KnowsWhatEachVersionLacks) {
   Surroundings all = healthy();
+  all.environment.add("RINGPRESS_CODEC", {"q4", "environment"});
   all.nccl = {nccl(22707, tables(10, 4, 4, 0))};
   EXPECT_TRUE(has(texts(all, Level::kWarning), "set NCCL_PROFILER_PLUGIN=ringpress"));
   all.environment.add("NCCL_PROFILER_PLUGIN", {"ringpress", "environment"});
@@ -180,14 +181,16 @@ TEST(Doctor, WarnsOfCodecsThatNeedMoreThanThePluginHas) {
 }
 
 TEST(Doctor, KnowsWhichCodecsNeedTheProfiler) {
-  const auto problems = [](const char* codec) {
+  const auto problems = [](const char* codec, const char* gradients = "known") {
     Surroundings all = healthy();
     all.nccl = {nccl(22304, tables(8, 3, 0, 0))};  // Has no place for it.
     all.environment.add("RINGPRESS_CODEC", {codec, "environment"});
+    all.environment.add("RINGPRESS_GRADIENTS", {gradients, "environment"});
     return texts(all, Level::kProblem);
   };
   EXPECT_EQ(problems("q4"), "");
-  EXPECT_EQ(problems("auto"), "");
+  EXPECT_EQ(problems("auto", "all"), "");
+  EXPECT_TRUE(has(problems("auto"), "gradients cannot be told from other sums"));
   EXPECT_EQ(problems("lossless"), "");
   EXPECT_TRUE(has(problems("topk"), "topk has no unbiased form, so nothing is compressed"));
   EXPECT_TRUE(has(problems("sign"), "sign has no unbiased form, so nothing is compressed"));
@@ -214,7 +217,7 @@ TEST(Doctor, AnothersNameThatHoldsOursIsNotOurs) {
   all.nccl = {nccl(22707, tables(10, 4, 4, 0))};
   all.environment.add("NCCL_PROFILER_PLUGIN", {"notringpress", "environment"});
   EXPECT_TRUE(has(texts(all, Level::kWarning), "NCCL_PROFILER_PLUGIN=notringpress: "));
-  EXPECT_TRUE(has(texts(all, Level::kWarning), "set NCCL_PROFILER_PLUGIN=ringpress"));
+  EXPECT_TRUE(has(texts(all, Level::kProblem), "set NCCL_PROFILER_PLUGIN=ringpress"));
 }
 
 TEST(Doctor, SaysWhatToDoAboutEverything) {
