@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Puts tables into README.md, between <!-- demo -->, <!-- peers -->, <!-- codecs -->,
-<!-- frameworks -->, <!-- roofline -->, <!-- gossip --> or <!-- ddp --> and their ends.
+<!-- frameworks -->, <!-- roofline -->, <!-- gossip -->, <!-- fidelity --> or <!-- ddp --> and their ends.
 
 usage: readme_tables.py README.md --demo perf/results/demo.json
        readme_tables.py README.md --peers perf/results/peers-*.json
@@ -9,6 +9,7 @@ usage: readme_tables.py README.md --demo perf/results/demo.json
        readme_tables.py README.md --frameworks perf/results/frameworks.json
        readme_tables.py README.md --roofline perf/results/roofline.json perf/results/gpu-bench.json
        readme_tables.py README.md --gossip perf/results/gossip-*.json
+       readme_tables.py README.md --fidelity perf/results/fidelity-{scales,tasks,warmup}.json
        readme_tables.py README.md --ddp perf/results/train-ddp-n2.json
 """
 import argparse
@@ -202,6 +203,42 @@ def gossip_table(reports):
                      "against every step, points"], rows)
 
 
+OPTIMIZER_NAMES = {"adamw": "AdamW", "sgd": "SGD"}
+
+
+def fidelity_rows(reports):
+    """{(method, case): row}; of what was measured in several files, the row of the most seeds."""
+    found = {}
+    for report in reports:
+        for row in [*report["rows"], *report.get("codecs_of_warm_up", {}).get("rows", [])]:
+            key = row["method"], (row["task"], row["optimizer"], row["steps"])
+            if key not in found or row["seeds"] > found[key]["seeds"]:
+                found[key] = row
+    return found
+
+
+def fidelity_cell(row):
+    if row is None:
+        return ""
+    error = f" ± {row['standard_error']:.2f}" if row["seeds"] > 1 else ""
+    return f"{row['loss_percent']:+.2f}{error} % ({row['seeds']})"
+
+
+def fidelity_table(reports):
+    """A line for each method, a column for each training."""
+    found = fidelity_rows(reports)
+    cases = list(dict.fromkeys(case for _, case in found))
+    methods = sorted(dict.fromkeys(method for method, _ in found),
+                     key=lambda method: (method.partition(":")[0].partition("+")[0], len(method)))
+    rows = []
+    for method in methods:
+        of_method = [found.get((method, case)) for case in cases]
+        ratios = [row["times_fewer_bytes"] for row in of_method if row is not None]
+        rows.append([f"`{method}`", f"{min(ratios):.1f}x", *map(fidelity_cell, of_method)])
+    titles = [f"`{task}`, {OPTIMIZER_NAMES[optimizer]}, {steps} steps" for task, optimizer, steps in cases]
+    return markdown(["method", "fewer bytes", *titles], rows)
+
+
 def ddp_table(report):
     """A training's methods, one below the other."""
     results = report["results"]
@@ -229,6 +266,7 @@ def main():
     parser.add_argument("--roofline", type=pathlib.Path, nargs=2,
                         help="what kernels could reach, and gpu-bench.json")
     parser.add_argument("--gossip", type=pathlib.Path, nargs="+")
+    parser.add_argument("--fidelity", type=pathlib.Path, nargs="+")
     parser.add_argument("--ddp", type=pathlib.Path)
     arguments = parser.parse_args()
     text = arguments.readme.read_text(encoding="utf-8")
@@ -240,6 +278,9 @@ def main():
     if arguments.gossip:
         reports = [json.loads(path.read_text()) for path in arguments.gossip]
         text = replaced(text, "gossip", gossip_table(reports))
+    if arguments.fidelity:
+        reports = [json.loads(path.read_text()) for path in arguments.fidelity]
+        text = replaced(text, "fidelity", fidelity_table(reports))
     if arguments.accuracy and arguments.speed:
         table = codecs_table(json.loads(arguments.accuracy.read_text()),
                              json.loads(arguments.speed.read_text()))

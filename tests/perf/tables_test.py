@@ -192,6 +192,19 @@ class Gossip(unittest.TestCase):
                       table)
 
 
+class Fidelity(unittest.TestCase):
+    def test_each_training_has_a_column_and_the_most_seeds_count(self):
+        def row(method, percent, seeds, **case):
+            return {"method": method, "loss_percent": percent, "standard_error": 0.1, "seeds": seeds, "task": "tiny",
+                    "optimizer": "adamw", "steps": 300, "times_fewer_bytes": 7.7, **case}
+        reports = [{"rows": [row("q4", 0.5, 1), row("q4", 0.4, 2, optimizer="sgd", times_fewer_bytes=7.6)]},
+                   {"rows": [row("q4", 0.3, 5)], "codecs_of_warm_up": {"rows": [row("topk+A=1", -2, 1)]}}]
+        table = readme_tables.fidelity_table(reports)
+        self.assertIn("| method | fewer bytes | `tiny`, AdamW, 300 steps | `tiny`, SGD, 300 steps |", table)
+        self.assertIn("| `q4` | 7.6x | +0.30 ± 0.10 % (5) | +0.40 ± 0.10 % (2) |", table)
+        self.assertIn("| `topk+A=1` | 7.7x | -2.00 % (1) |  |", table)
+
+
 class Training(unittest.TestCase):
     def test_methods_stand_beside_the_first(self):
         def row(method, seconds, sent, **more):
