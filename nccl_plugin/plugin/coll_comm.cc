@@ -2,9 +2,12 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+#include <cmath>
 #include <string>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include "nccl_plugin/errors/firewall.h"
 #include "nccl_plugin/plugin/collnet_policy.h"
@@ -14,6 +17,24 @@
 
 namespace ringpress::nccl_plugin::plugin {
 namespace {
+
+/// Of pieces of one shape, what both workers have measured.
+void add_error(const MeasuredError& error, std::vector<MeasuredError>* all) {
+  const auto known = std::find_if(all->begin(), all->end(), [&error](const MeasuredError& one) {
+    return one.count == error.count && one.dtype == error.dtype;
+  });
+  if (known == all->end()) {
+    all->push_back(error);
+    return;
+  }
+  const auto looks = static_cast<double>(known->looks), more = static_cast<double>(error.looks);
+  const double squares = looks * known->mean * known->mean + more * error.mean * error.mean;
+  known->mean = std::sqrt(squares / (looks + more));
+  known->looks += error.looks;
+  known->last = error.last;
+  known->worst = std::max(known->worst, error.worst);
+  known->more_bits = std::max(known->more_bits, error.more_bits);
+}
 
 /// Adds what was done between `before` and `now`.
 void add_difference(const Statistics& now, const Statistics& before, Statistics* total) {
@@ -32,6 +53,7 @@ void add_difference(const Statistics& now, const Statistics& before, Statistics*
     const std::uint64_t more = count - (earlier != before.exact_calls.end() ? earlier->second : 0);
     if (more != 0) total->exact_calls[reason] += more;
   }
+  for (const MeasuredError& error : now.errors) add_error(error, &total->errors);
   if (now.calls == before.calls) return;
   total->last_codec = now.last_codec;
   total->last_algorithm = now.last_algorithm;

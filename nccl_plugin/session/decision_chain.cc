@@ -77,7 +77,11 @@ Result<Decision> decide_piece(const Decision& tensor, const PlanRequest& piece,
                               CallAdvisers& advisers) {
   RINGPRESS_ASSIGN_OR_RETURN(const std::optional<TunedChoice> choice,
                              advisers.tuned_for(piece, tensor));
-  return ask_codec(advisers, piece, follow_tuned(choice, piece, tensor));
+  Decision decision = follow_tuned(choice, piece, tensor);
+  if (!decision.is_exact()) {
+    decision = follow_guard(advisers.guarded_codec(piece, decision), decision);
+  }
+  return ask_codec(advisers, piece, decision);
 }
 
 Decision as_planned(const Decision& planned, const Decision& found) {

@@ -91,8 +91,8 @@ class CallAdvisers {
   virtual Result<std::string_view> level_of(const PlanRequest&, const Decision&) {
     return std::string_view();
   }
-  /// Of each call that has a codec, on a whole tensor: the one that it has for what earlier ones
-  /// have lost, or the same; empty: none. Lives as long as Decision asks for.
+  /// Of each call that has a codec, on a whole tensor or a piece of one: the one that it has for
+  /// what earlier ones have lost, or the same; empty: none. Lives as long as Decision asks for.
   virtual std::string_view guarded_codec(const PlanRequest&, const Decision& decision) {
     return decision.codec;
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <utility>
 
 #include "compress_kernels/factory.h"
 #include "nccl_plugin/session/settings/budget_error.h"
@@ -140,20 +141,21 @@ std::string ErrorGuard::raise(const TensorCall& call, std::string_view codec, do
   return line + "the next " + std::to_string(watched->exact) + " are exact";
 }
 
-std::vector<MeasuredError> ErrorGuard::errors(std::size_t most) const {
-  std::vector<MeasuredError> found;
+void ErrorGuard::list_errors(std::size_t most, std::vector<MeasuredError>* to) const {
+  to->clear();
   shapes_.for_each(
       [&](CollectiveKind, std::size_t count, DType dtype, ReduceOp, const Watched& watched) {
         if (watched.looks == 0) return;
         const double mean = std::sqrt(watched.squares / static_cast<double>(watched.looks));
-        found.push_back({count, dtype, watched.looks, watched.last, mean, watched.worst,
-                         static_cast<int>(watched.more)});
+        to->push_back({count, dtype, watched.looks, watched.last, mean, watched.worst,
+                       static_cast<int>(watched.more)});
       });
-  std::stable_sort(found.begin(), found.end(), [](const MeasuredError& a, const MeasuredError& b) {
-    return a.count * dtype_size(a.dtype) > b.count * dtype_size(b.dtype);
-  });
-  if (found.size() > most) found.resize(most);
-  return found;
+  const auto size = [](const MeasuredError& error) {
+    return std::pair(error.count * dtype_size(error.dtype), error.dtype);
+  };
+  std::sort(to->begin(), to->end(),
+            [&size](const MeasuredError& a, const MeasuredError& b) { return size(a) > size(b); });
+  if (to->size() > most) to->resize(most);
 }
 
 void ErrorGuard::save(StateWriter& to) const {

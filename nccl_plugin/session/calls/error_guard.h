@@ -49,7 +49,8 @@ class ErrorGuard {
   /// exact for now. Lives as long as this. Counts the call.
   std::string_view codec_for(const TensorCall& call, std::string_view chosen);
 
-  /// The call that is compressed next, on a whole tensor: true if it is to be looked at.
+  /// The call that is compressed next, on a tensor or a piece of one: true if it is to be looked
+  /// at.
   bool is_due(const TensorCall& call);
   /// Then: a sample of this rank's values, to be added up exactly over all ranks.
   std::span<float> take(const TensorCall& call, const void* values);
@@ -57,8 +58,9 @@ class ErrorGuard {
   /// `codec`: of the call. Not empty: a line for people on what changes now.
   std::string judge(const TensorCall& call, const void* result, int ranks, std::string_view codec);
 
-  /// Of the shapes that were looked at, those with the largest tensors first.
-  std::vector<MeasuredError> errors(std::size_t most) const;
+  /// Of the shapes that were looked at, those with the largest tensors first. Allocates only where
+  /// `to` has no room for a shape that is new.
+  void list_errors(std::size_t most, std::vector<MeasuredError>* to) const;
 
   void save(StateWriter& to) const;
   /// Of what `from` fails at, nothing is to be used.

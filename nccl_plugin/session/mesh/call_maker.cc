@@ -116,7 +116,8 @@ void CallMaker::end_look(const TensorCall& tensor, const PreparedCall& call, con
   ErrorGuard& guard = *advisers_.kept().guard;
   const std::string line = guard.judge(tensor, result, session_.size(), call.decision.codec);
   if (!line.empty() && session_.rank() == 0) log_line(LogLevel::kWarn, "%s", line.c_str());
-  session_.statistics.add([&guard](Statistics* all) { all->errors = guard.errors(kMostErrors); });
+  session_.statistics.add(
+      [&guard](Statistics* all) { guard.list_errors(kMostErrors, &all->errors); });
 }
 
 /// A block that has one step is no number throughout if one of its values is none.

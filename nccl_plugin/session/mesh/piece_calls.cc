@@ -119,8 +119,12 @@ Status PieceCalls::run(const void* send, void* receive, std::size_t first, std::
   if (!traits.identity && !traits.lossless && !is_tensors) session_.statistics.count_unbiased();
   const auto ranks = static_cast<std::uint64_t>(session_.size());
   call.raw_bytes = count * dtype_size(tensor_.dtype) * 2 * (ranks - 1) / ranks;
+  const TensorCall piece{CollectiveKind::kAllReduce, count, tensor_.dtype, tensor_.op};
+  if (is_tensors) RINGPRESS_RETURN_IF_ERROR(calls_.begin_look(piece, send, &call));
   const Status status = call.collective->all_reduce(call.context, {send, receive, count});
-  if (status.is_ok()) calls_.look_for_overflow(call, receive, count);
+  if (!status.is_ok()) return calls_.finish(call, status);
+  calls_.look_for_overflow(call, receive, count);
+  calls_.end_look(piece, call, receive);
   return calls_.finish(call, status);
 }
 

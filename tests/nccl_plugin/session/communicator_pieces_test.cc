@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <string>
@@ -148,6 +149,63 @@ TEST(CommunicatorPieces, OutsideTheTensorAreRefused) {
     return Status::ok();
   };
   EXPECT_EQ(failures_of(run_communicators(2, {}, body)), "");
+}
+
+// ---- The guard ----
+
+/// What rank 0 has measured; the other ranks have the same. `cancels`: sums are a hundredth of what
+/// the ranks have.
+std::vector<MeasuredError> errors_of_pieces(const Environment& environment, bool cancels) {
+  constexpr std::size_t kCount = 48000, kPiece = 16000;
+  std::array<std::vector<MeasuredError>, 2> errors;
+  const auto body = [&](Communicator* communicator) -> Status {
+    const int rank = communicator->rank();
+    const std::vector<float> common = testing::random_gradient(kCount, 9, 0);
+    PiecewiseTensor tensor;
+    tensor.known = PiecewiseTensor::Known::kTensor;
+    tensor.count = kCount;
+    for (std::size_t step = 0; step < 20; ++step) {
+      std::vector<float> values = testing::random_gradient(kCount, step, rank), sum(kCount);
+      for (std::size_t i = 0; cancels && i < kCount; ++i) {
+        values[i] = 0.01F * values[i] + (rank == 0 ? common[i] : -common[i]);
+      }
+      RINGPRESS_RETURN_IF_ERROR(communicator->pieces().start(tensor));
+      for (std::size_t first = 0; first < kCount; first += kPiece) {
+        RINGPRESS_RETURN_IF_ERROR(
+            communicator->pieces().run(values.data() + first, sum.data() + first, first, kPiece));
+      }
+    }
+    errors[static_cast<std::size_t>(rank)] = communicator->statistics().errors;
+    return Status::ok();
+  };
+  EXPECT_EQ(failures_of(run_communicators(2, environment, body)), "");
+  EXPECT_EQ(errors[1].size(), errors[0].size());
+  for (std::size_t i = 0; i < errors[0].size(); ++i) {
+    EXPECT_EQ(errors[1][i].worst, errors[0][i].worst);
+    EXPECT_EQ(errors[1][i].more_bits, errors[0][i].more_bits);
+  }
+  return errors[0];
+}
+
+TEST(CommunicatorPieces, AreLookedAtByTheGuard) {
+  const auto errors = errors_of_pieces({{"RINGPRESS_CODEC", "q4"}}, false);
+  ASSERT_EQ(errors.size(), 1U);
+  EXPECT_EQ(errors[0].count, 16000U);
+  EXPECT_EQ(errors[0].looks, 1U);
+  EXPECT_GT(errors[0].worst, 0.05);
+  EXPECT_LT(errors[0].worst, 0.6);
+  EXPECT_TRUE(
+      errors_of_pieces({{"RINGPRESS_CODEC", "q4"}, {"RINGPRESS_GUARD", "0"}}, false).empty());
+}
+
+TEST(CommunicatorPieces, GetMoreBitsWhereTheyLoseTooMuch) {
+  const auto errors = errors_of_pieces({{"RINGPRESS_CODEC", "auto"},
+                                        {"RINGPRESS_GRADIENTS", "all"},
+                                        {"RINGPRESS_DETERMINISTIC", "1"}},
+                                       true);
+  ASSERT_EQ(errors.size(), 1U);
+  EXPECT_GT(errors[0].worst, 1);
+  EXPECT_GT(errors[0].more_bits, 0);
 }
 
 // ---- Automatic mode: gradients and nothing else ----
