@@ -181,7 +181,8 @@ TEST(Automatic, HostsOfSeveralRanksAreTunedAlike) {
 TEST(Automatic, PiecesAreTunedAndKeepTheirResiduals) {
   constexpr std::size_t kCount = 60000, kPiece = 25000;
   constexpr std::size_t kSteps = 150;
-  const Settings settings = parse_settings({{"RINGPRESS_CACHE", "off"}}, nullptr);
+  const Settings settings =
+      parse_settings({{"RINGPRESS_CACHE", "off"}, {"RINGPRESS_GRADIENTS", "all"}}, nullptr);
   const auto fabric = std::make_shared<ThreadFabric>(kJobRanks, false);
   std::vector<std::vector<double>> sums(kJobRanks, std::vector<double>(kCount));
   Statistics statistics;
