@@ -94,16 +94,7 @@ void advise_on_codec(const JobEnvironment& environment, std::vector<Advice>* all
   const char* const profiler = environment.value("NCCL_PROFILER_PLUGIN");
   const bool is_taken =
       profiler != nullptr && *profiler != '\0' && !plugin::is_this_library(profiler);
-  if (is_taken && needs_known_gradients(environment)) {
-    all->push_back(
-        {true,
-         fmt::format("RINGPRESS_CODEC=auto with NCCL_PROFILER_PLUGIN={}: gradients "
-                     "cannot be told from other sums, so the plugin compresses nothing",
-                     profiler),
-         fmt::format("unset NCCL_PROFILER_PLUGIN, set RINGPRESS_GRADIENTS=all, or name a "
-                     "codec, such as {}",
-                     kDefaultCodec)});
-  } else if (is_taken && !codec_for_known_tensors_only(environment).empty()) {
+  if (is_taken && !codec_for_known_tensors_only(environment).empty()) {
     all->push_back({true,
                     fmt::format("RINGPRESS_CODEC={} with NCCL_PROFILER_PLUGIN={}: tensors are not "
                                 "told apart, and this codec needs error feedback, so the plugin "

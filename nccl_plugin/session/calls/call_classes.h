@@ -73,11 +73,6 @@ class CallClasses {
     return takes_all_ ? CallClass::kGradient : class_of(request);
   }
 
-  /// Of a call of which not even the shape is known.
-  CallClass class_of_untold() const {
-    return takes_all_ ? CallClass::kGradient : CallClass::kUntold;
-  }
-
   // What all ranks know, to be saved and loaded.
   KnownClasses& known() { return known_; }
   Recurrences& recurrences() { return recurrences_; }

@@ -92,7 +92,7 @@ struct MeshSession {
   Result<const NamedCodec*> codec_for(std::string_view specification, DType dtype, ReduceOp op) {
     return codecs.find_or_make(specification, dtype, op, make_named_codec);
   }
-  static Status named_by(const PlanRequest& request, const Status& status);
+  static Status named_by(const PlanRequest& request, Status status);
   /// Of residuals and sums.
   std::size_t kept_bytes() const {
     return feedback.bytes() + (lazy == nullptr ? 0 : lazy->calls.bytes());

@@ -47,7 +47,7 @@ Result<CallClass> PieceCalls::classify(const PiecewiseTensor& tensor, const Plan
       RINGPRESS_RETURN_IF_ERROR(votes.observe(request, tensor.address));
       return votes.classes().class_of(request);
   }
-  return votes.classes().class_of_untold();
+  return takes_gradients_alone(session_.settings) ? CallClass::kUntold : CallClass::kGradient;
 }
 
 Status PieceCalls::start(const PiecewiseTensor& tensor) {
