@@ -43,7 +43,7 @@ MeshSession::MeshSession(std::unique_ptr<Mesh> of_ranks, const Settings& with_se
 
 /// Other ranks may have made another call, which is then found out in a call of ours: this says of
 /// which of the program's it was the beginning.
-Status MeshSession::named_by(const PlanRequest& request, Status status) {
+Status MeshSession::named_by(const PlanRequest& request, const Status& status) {
   if (status.code() != Code::kMismatch) return status;
   return {Code::kMismatch, status.message() + " (while the ranks agreed on how to make the " +
                                collective_name(request.kind) + " of " +

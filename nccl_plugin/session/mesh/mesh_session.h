@@ -82,7 +82,11 @@ struct MeshSession {
   /// The same on a call of the program, which is named where ranks find another one in its place.
   template <typename Decide>
   Status decide_on(const PlanRequest& request, Decide&& decide_now) {
-    return decide([&] { return named_by(request, decide_now()); });
+    return decide([&] {
+      Status status = decide_now();
+      if (!status.is_ok()) status = named_by(request, status);
+      return status;
+    });
   }
   /// The planner's question.
   PlanRequest request(CollectiveKind kind, std::size_t count, DType dtype,
@@ -92,7 +96,7 @@ struct MeshSession {
   Result<const NamedCodec*> codec_for(std::string_view specification, DType dtype, ReduceOp op) {
     return codecs.find_or_make(specification, dtype, op, make_named_codec);
   }
-  static Status named_by(const PlanRequest& request, Status status);
+  static Status named_by(const PlanRequest& request, const Status& status);
   /// Of residuals and sums.
   std::size_t kept_bytes() const {
     return feedback.bytes() + (lazy == nullptr ? 0 : lazy->calls.bytes());
