@@ -77,6 +77,11 @@ Result<Buffer> MeshImpl::staging(std::size_t slot, std::size_t bytes) {
   return transfers_.staging(slot, bytes);
 }
 
+void MeshImpl::give_back_staging() {
+  const Turn turn(turns_);
+  transfers_.give_back_staging();
+}
+
 bool MeshImpl::reads_staging(int peer, std::size_t bytes) const {
   return connections_.read_in_place(static_cast<std::size_t>(peer), bytes);
 }

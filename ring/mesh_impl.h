@@ -33,6 +33,8 @@ class MeshImpl final : public Mesh {
   Result<bool> poll(Request* request) override;
   void release(Request* request) override;
   Result<Buffer> staging(std::size_t slot, std::size_t bytes) override;
+  void give_back_staging() override;
+  std::size_t spare_bytes() const override { return transfers_.spare_bytes(); }
   bool reads_staging(int peer, std::size_t bytes) const override;
 
   void abort(const Status& reason) override;

@@ -152,4 +152,21 @@ Result<Buffer> Transfers::staging(std::size_t slot, std::size_t bytes) {
   return buffer;
 }
 
+void Transfers::give_back_staging() {
+  if (failure_.has_failed()) return;  // Bytes may still move.
+  for (std::size_t slot = 0; slot < staging_.size(); ++slot) {
+    if (private_staging_[slot] == nullptr) continue;
+    private_staging_[slot].reset();
+    staging_[slot] = Buffer{};
+  }
+}
+
+std::size_t Transfers::spare_bytes() const {
+  std::size_t bytes = 0;
+  for (std::size_t slot = 0; slot < staging_.size(); ++slot) {
+    if (private_staging_[slot] != nullptr) bytes += staging_[slot].bytes;
+  }
+  return bytes;
+}
+
 }  // namespace ringpress::ring

@@ -29,6 +29,9 @@ class Transfers {
   bool has_large() const { return large_outstanding_ > 0; }
 
   Result<Buffer> staging(std::size_t slot, std::size_t bytes);
+  /// All but the memory that belongs to a transport.
+  void give_back_staging();
+  std::size_t spare_bytes() const;
 
  private:
   Status test(MeshRequest& request);

@@ -1,5 +1,5 @@
-/* The NCCL 2.28 API, declared by ringpress itself so that programs build where neither CUDA nor
- * nccl.h is installed. Names, types, values and layouts are those of NCCL 2.28.9: a program that
+/* The NCCL 2.32 API, declared by ringpress itself so that programs build where neither CUDA nor
+ * nccl.h is installed. Names, types, values and layouts are those of NCCL 2.32.3: a program that
  * was compiled with either header runs with either library.
  *
  * Where this library differs from NCCL, because its data lie in host memory:
@@ -8,6 +8,8 @@
  *   - On a nonblocking communicator (config.blocking = 0) the result is in memory as soon as
  *     ncclCommGetAsyncError() reports ncclSuccess.
  *   - A "device" is a number without a meaning; several ranks may have the same one.
+ *   - Nothing runs on a device: ringpress/nccl_device.h has the host's half of the device API, and
+ * what needs a device says so.
  *
  * C11 and C++; may stand before or after cuda_runtime.h. If nccl.h came first, nothing is left to
  * declare. */
@@ -17,159 +19,11 @@
 #ifndef NCCL_H_
 #define NCCL_H_ /* A later nccl.h has nothing to add. */
 
-#include <limits.h>
-#include <stddef.h>
-
-/* ---- Version ---------------------------------------------------------------------------------*/
-
-#define NCCL_MAJOR 2
-#define NCCL_MINOR 28
-#define NCCL_PATCH 9
-#define NCCL_SUFFIX ""
-
-/* Up to 2.8 a version was coded with three digits after the major number, later with four. */
-#define NCCL_VERSION(X, Y, Z) \
-  (((X) <= 2 && (Y) <= 8) ? (X)*1000 + (Y)*100 + (Z) : (X)*10000 + (Y)*100 + (Z))
-#define NCCL_VERSION_CODE 22809
+#include "ringpress/nccl_types.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-/* ---- Handles ---------------------------------------------------------------------------------*/
-
-typedef struct CUstream_st* cudaStream_t; /* As in cuda_runtime.h, which is not needed here. */
-typedef struct ncclComm* ncclComm_t;
-typedef struct ncclWindow_vidmem* ncclWindow_t;
-#define NCCL_COMM_NULL NULL
-
-/* Names a communicator before it exists. Passed by value; copy all bytes to every rank. */
-#define NCCL_UNIQUE_ID_BYTES 128
-typedef struct {
-  char internal[NCCL_UNIQUE_ID_BYTES];
-} ncclUniqueId;
-
-/* ---- Enumerations ----------------------------------------------------------------------------*/
-
-typedef enum {
-  ncclSuccess = 0,
-  ncclUnhandledCudaError = 1, /* Never returned by the host backend. */
-  ncclSystemError = 2,        /* The operating system refused something. */
-  ncclInternalError = 3,      /* A bug in the library. */
-  ncclInvalidArgument = 4,    /* One argument cannot be right. */
-  ncclInvalidUsage = 5,       /* Each argument may be right, but not here, now or together. */
-  ncclRemoteError = 6,        /* A peer failed, left, or never came. */
-  ncclInProgress = 7,         /* Nonblocking communicators: not finished, poll again. */
-  ncclNumResults = 8
-} ncclResult_t;
-
-typedef enum {
-  ncclInt8 = 0,
-  ncclUint8 = 1,
-  ncclInt32 = 2,
-  ncclUint32 = 3,
-  ncclInt64 = 4,
-  ncclUint64 = 5,
-  ncclFloat16 = 6,
-  ncclFloat32 = 7,
-  ncclFloat64 = 8,
-  ncclBfloat16 = 9,
-  ncclFloat8e4m3 = 10,
-  ncclFloat8e5m2 = 11,
-  ncclNumTypes = 12,
-  /* Second names. */
-  ncclChar = ncclInt8,
-  ncclInt = ncclInt32,
-  ncclHalf = ncclFloat16,
-  ncclFloat = ncclFloat32,
-  ncclDouble = ncclFloat64
-} ncclDataType_t;
-
-typedef enum { ncclNumOps_dummy = 5 } ncclRedOp_dummy_t;
-typedef enum {
-  ncclSum = 0,
-  ncclProd = 1,
-  ncclMax = 2,
-  ncclMin = 3,
-  ncclAvg = 4,
-  ncclNumOps = 5, /* Operators made by ncclRedOpCreate...() have values from here on. */
-  ncclMaxRedOp = 0x7fffffff >> (32 - 8 * sizeof(ncclRedOp_dummy_t))
-} ncclRedOp_t;
-
-/* Where the scalar of ncclRedOpCreatePreMulSum() lies and when it is read. */
-typedef enum {
-  ncclScalarDevice = 0,       /* Read by each collective that is given the operator. */
-  ncclScalarHostImmediate = 1 /* Read once, when the operator is made. */
-} ncclScalarResidence_t;
-
-/* ---- Flags and values that mean "not set" ----------------------------------------------------*/
-
-#define NCCL_CONFIG_UNDEF_INT INT_MIN
-#define NCCL_CONFIG_UNDEF_PTR NULL
-#define NCCL_UNDEF_FLOAT (-1.0f)
-#define NCCL_SPLIT_NOCOLOR (-1)
-
-#define NCCL_WIN_DEFAULT 0x00
-#define NCCL_WIN_COLL_SYMMETRIC 0x01
-#define NCCL_WIN_REQUIRED_ALIGNMENT 4096
-
-#define NCCL_CTA_POLICY_DEFAULT 0x00
-#define NCCL_CTA_POLICY_EFFICIENCY 0x01
-#define NCCL_CTA_POLICY_ZERO 0x02
-
-#define NCCL_SHRINK_DEFAULT 0x00
-#define NCCL_SHRINK_ABORT 0x01
-
-#define NCCL_REVOKE_DEFAULT 0x00
-
-/* ---- Structures with a size, a magic number and a version ------------------------------------*/
-
-/* Start from NCCL_CONFIG_INITIALIZER. The host backend acts on `blocking`; it checks the other
- * fields as NCCL does and has no use for them. */
-typedef struct ncclConfig_v22800 {
-  size_t size;
-  unsigned int magic;
-  unsigned int version;
-  int blocking; /* 1 (default): calls return when done. 0: they return ncclInProgress. */
-  int cgaClusterSize;
-  int minCTAs;
-  int maxCTAs;
-  const char* netName;
-  int splitShare;
-  int trafficClass;
-  const char* commName;
-  int collnetEnable;
-  int CTAPolicy;
-  int shrinkShare;
-  int nvlsCTAs;
-  int nChannelsPerNetPeer;
-  int nvlinkCentricSched;
-} ncclConfig_t;
-
-/* In the order of the fields: three that name the struct, then everything "not set". */
-#define NCCL_CONFIG_INITIALIZER                                                         \
-  {                                                                                     \
-    sizeof(ncclConfig_t), 0xcafebeef, NCCL_VERSION(NCCL_MAJOR, NCCL_MINOR, NCCL_PATCH), \
-        NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT,            \
-        NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_PTR, NCCL_CONFIG_UNDEF_INT,            \
-        NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_PTR, NCCL_CONFIG_UNDEF_INT,            \
-        NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT,            \
-        NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT                                    \
-  }
-
-/* Filled by ncclGroupSimulateEnd(). Start from NCCL_SIM_INFO_INITIALIZER. */
-typedef struct ncclSimInfo_v22200 {
-  size_t size;
-  unsigned int magic;
-  unsigned int version;
-  float estimatedTime; /* Microseconds; NCCL_UNDEF_FLOAT where unknown, as on the host. */
-} ncclSimInfo_t;
-
-#define NCCL_SIM_INFO_INITIALIZER                                                        \
-  {                                                                                      \
-    sizeof(ncclSimInfo_t), 0x74685283, NCCL_VERSION(NCCL_MAJOR, NCCL_MINOR, NCCL_PATCH), \
-        NCCL_UNDEF_FLOAT                                                                 \
-  }
 
 /* ---- About the library -----------------------------------------------------------------------*/
 
@@ -182,6 +36,9 @@ const char* ncclGetErrorString(ncclResult_t result);
 const char* ncclGetLastError(ncclComm_t comm);
 /* Reads the debug level from the environment again. */
 __attribute__((deprecated("may be gone in a later NCCL"))) void ncclResetDebugInit(void);
+/* Connections of this library are not encrypted: ncclInvalidUsage for any mode but
+ * NCCL_ENCRYPTION_MODE_NONE. */
+ncclResult_t ncclSetEncryption(const ncclEncryptionConfig_t* config);
 
 /* ---- Making and ending communicators ---------------------------------------------------------*/
 
@@ -206,6 +63,15 @@ ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t* newc
 /* A communicator without the listed ranks; called by the others only. */
 ncclResult_t ncclCommShrink(ncclComm_t comm, int* excludeRanksList, int excludeRanksCount,
                             ncclComm_t* newcomm, ncclConfig_t* config, int shrinkFlags);
+/* Makes the id by which ranks join those of `comm`, on one of them. Each id is good for one
+ * ncclCommGrow(), and there is one at a time. It is served for as long as a call may wait. */
+ncclResult_t ncclCommGetUniqueId(ncclComm_t comm, ncclUniqueId* uniqueId);
+/* A communicator of nRanks: those of `comm`, which keep their numbers, and new ones. The old ones
+ * pass `comm` and -1, and the id where it was made (elsewhere null or the same); the new ones null,
+ * the id and a number that none has. `comm` is as usable as before, and the old ranks take what
+ * they have yet to send with them; what had been tuned is tuned anew. */
+ncclResult_t ncclCommGrow(ncclComm_t comm, int nRanks, const ncclUniqueId* uniqueId, int rank,
+                          ncclComm_t* newcomm, ncclConfig_t* config);
 
 /* Finishes what was started; after it `comm` can only be destroyed. */
 ncclResult_t ncclCommFinalize(ncclComm_t comm);
@@ -216,6 +82,12 @@ ncclResult_t ncclCommAbort(ncclComm_t comm);
 /* Ends calls that are under way, but keeps the handle, to be destroyed or aborted. */
 ncclResult_t ncclCommRevoke(ncclComm_t comm, int revokeFlags);
 
+/* Gives back memory that calls have left behind, until ncclCommResume(): each call of `comm` but
+ * queries and its end is ncclInvalidUsage until then. Every rank calls both. What it keeps are
+ * residuals and what it has learned. flags: NCCL_SUSPEND_MEM. */
+ncclResult_t ncclCommSuspend(ncclComm_t comm, int flags);
+ncclResult_t ncclCommResume(ncclComm_t comm);
+
 /* ---- Asking a communicator -------------------------------------------------------------------*/
 
 /* ncclInProgress while a nonblocking call runs, else the error that `comm` has met, if any. */
@@ -224,6 +96,8 @@ ncclResult_t ncclCommCount(const ncclComm_t comm, int* count);
 ncclResult_t ncclCommUserRank(const ncclComm_t comm, int* rank);
 /* The entry of devlist, or 0. */
 ncclResult_t ncclCommCuDevice(const ncclComm_t comm, int* device);
+/* Memory of `comm`, in bytes: see ncclCommMemStat_t. */
+ncclResult_t ncclCommMemStats(ncclComm_t comm, ncclCommMemStat_t stat, uint64_t* value);
 
 /* ---- Memory ----------------------------------------------------------------------------------*/
 
@@ -236,6 +110,8 @@ ncclResult_t ncclCommDeregister(const ncclComm_t comm, void* handle);
 ncclResult_t ncclCommWindowRegister(ncclComm_t comm, void* buff, size_t size, ncclWindow_t* win,
                                     int winFlags);
 ncclResult_t ncclCommWindowDeregister(ncclComm_t comm, ncclWindow_t win);
+/* The buffer that `win` was registered with, of this rank. */
+ncclResult_t ncclWinGetUserPtr(ncclComm_t comm, ncclWindow_t win, void** outUserPtr);
 
 /* ---- Reduction operators ---------------------------------------------------------------------*/
 
@@ -281,6 +157,33 @@ ncclResult_t ncclGather(const void* sendbuff, void* recvbuff, size_t count, nccl
 ncclResult_t ncclScatter(const void* sendbuff, void* recvbuff, size_t count,
                          ncclDataType_t datatype, int root, ncclComm_t comm, cudaStream_t stream);
 
+/* The same, with what is asked for this call alone; null: nothing. In a group `config` is read by
+ * the call itself, not at the end. */
+ncclResult_t ncclAllReduceConfig(const void* sendbuff, void* recvbuff, size_t count,
+                                 ncclDataType_t datatype, ncclRedOp_t op, ncclComm_t comm,
+                                 cudaStream_t stream, const ncclCollConfig_t* config);
+ncclResult_t ncclReduceScatterConfig(const void* sendbuff, void* recvbuff, size_t recvcount,
+                                     ncclDataType_t datatype, ncclRedOp_t op, ncclComm_t comm,
+                                     cudaStream_t stream, const ncclCollConfig_t* config);
+ncclResult_t ncclAllGatherConfig(const void* sendbuff, void* recvbuff, size_t sendcount,
+                                 ncclDataType_t datatype, ncclComm_t comm, cudaStream_t stream,
+                                 const ncclCollConfig_t* config);
+ncclResult_t ncclBroadcastConfig(const void* sendbuff, void* recvbuff, size_t count,
+                                 ncclDataType_t datatype, int root, ncclComm_t comm,
+                                 cudaStream_t stream, const ncclCollConfig_t* config);
+ncclResult_t ncclReduceConfig(const void* sendbuff, void* recvbuff, size_t count,
+                              ncclDataType_t datatype, ncclRedOp_t op, int root, ncclComm_t comm,
+                              cudaStream_t stream, const ncclCollConfig_t* config);
+ncclResult_t ncclAlltoAllConfig(const void* sendbuff, void* recvbuff, size_t count,
+                                ncclDataType_t datatype, ncclComm_t comm, cudaStream_t stream,
+                                const ncclCollConfig_t* config);
+ncclResult_t ncclGatherConfig(const void* sendbuff, void* recvbuff, size_t count,
+                              ncclDataType_t datatype, int root, ncclComm_t comm,
+                              cudaStream_t stream, const ncclCollConfig_t* config);
+ncclResult_t ncclScatterConfig(const void* sendbuff, void* recvbuff, size_t count,
+                               ncclDataType_t datatype, int root, ncclComm_t comm,
+                               cudaStream_t stream, const ncclCollConfig_t* config);
+
 /* ---- Point to point --------------------------------------------------------------------------*/
 /* Peer calls the other half with the same count and type. Calls that need each other (an exchange,
  * a send to oneself) belong into one group. */
@@ -301,12 +204,39 @@ ncclResult_t ncclGroupEnd(void);
 /* Ends the group without running it. simInfo may be null. */
 ncclResult_t ncclGroupSimulateEnd(ncclSimInfo_t* simInfo);
 
+/* ---- Parameters ------------------------------------------------------------------------------*/
+/* Environment variables that this library reads: RINGPRESS_... and those of NCCL's that mean
+ * something to it, as the next communicator will find them: the environment, nccl.conf, or the
+ * default. Nothing here is to be freed; texts are valid until this thread's next such call. */
+
+/* ncclInvalidArgument for a key that this library does not read. */
+ncclResult_t ncclParamBind(ncclParamHandle_t* out, const char* key);
+/* ncclInvalidArgument where the value is no number, or none that the type holds. "1" and "0" for
+ * switches. */
+ncclResult_t ncclParamGetI8(ncclParamHandle_t h, int8_t* out);
+ncclResult_t ncclParamGetI16(ncclParamHandle_t h, int16_t* out);
+ncclResult_t ncclParamGetI32(ncclParamHandle_t h, int32_t* out);
+ncclResult_t ncclParamGetI64(ncclParamHandle_t h, int64_t* out);
+ncclResult_t ncclParamGetU8(ncclParamHandle_t h, uint8_t* out);
+ncclResult_t ncclParamGetU16(ncclParamHandle_t h, uint16_t* out);
+ncclResult_t ncclParamGetU32(ncclParamHandle_t h, uint32_t* out);
+ncclResult_t ncclParamGetU64(ncclParamHandle_t h, uint64_t* out);
+ncclResult_t ncclParamGetStr(ncclParamHandle_t h, const char** out);
+/* The text without a zero at its end; *len is its length. ncclInvalidArgument if maxLen is less. */
+ncclResult_t ncclParamGet(ncclParamHandle_t h, void* out, int maxLen, int* len);
+/* valueLen may be null. */
+ncclResult_t ncclParamGetParameter(const char* key, const char** value, int* valueLen);
+ncclResult_t ncclParamGetAllParameterKeys(const char*** table, int* tableLen);
+/* To the log, at level info. */
+void ncclParamDumpAll(void);
+
 /* ---- The second name of each function --------------------------------------------------------*/
 /* A profiler defines the first name and calls the second. */
 
 __typeof__(ncclGetVersion) pncclGetVersion;
 __typeof__(ncclGetErrorString) pncclGetErrorString;
 __typeof__(ncclGetLastError) pncclGetLastError;
+__typeof__(ncclSetEncryption) pncclSetEncryption;
 __attribute__((deprecated("may be gone in a later NCCL"))) void pncclResetDebugInit(void);
 __typeof__(ncclGetUniqueId) pncclGetUniqueId;
 __typeof__(ncclCommInitRank) pncclCommInitRank;
@@ -315,20 +245,26 @@ __typeof__(ncclCommInitRankScalable) pncclCommInitRankScalable;
 __typeof__(ncclCommInitAll) pncclCommInitAll;
 __typeof__(ncclCommSplit) pncclCommSplit;
 __typeof__(ncclCommShrink) pncclCommShrink;
+__typeof__(ncclCommGetUniqueId) pncclCommGetUniqueId;
+__typeof__(ncclCommGrow) pncclCommGrow;
 __typeof__(ncclCommFinalize) pncclCommFinalize;
 __typeof__(ncclCommDestroy) pncclCommDestroy;
 __typeof__(ncclCommAbort) pncclCommAbort;
 __typeof__(ncclCommRevoke) pncclCommRevoke;
+__typeof__(ncclCommSuspend) pncclCommSuspend;
+__typeof__(ncclCommResume) pncclCommResume;
 __typeof__(ncclCommGetAsyncError) pncclCommGetAsyncError;
 __typeof__(ncclCommCount) pncclCommCount;
 __typeof__(ncclCommUserRank) pncclCommUserRank;
 __typeof__(ncclCommCuDevice) pncclCommCuDevice;
+__typeof__(ncclCommMemStats) pncclCommMemStats;
 __typeof__(ncclMemAlloc) pncclMemAlloc;
 __typeof__(ncclMemFree) pncclMemFree;
 __typeof__(ncclCommRegister) pncclCommRegister;
 __typeof__(ncclCommDeregister) pncclCommDeregister;
 __typeof__(ncclCommWindowRegister) pncclCommWindowRegister;
 __typeof__(ncclCommWindowDeregister) pncclCommWindowDeregister;
+__typeof__(ncclWinGetUserPtr) pncclWinGetUserPtr;
 __typeof__(ncclRedOpCreatePreMulSum) pncclRedOpCreatePreMulSum;
 __typeof__(ncclRedOpDestroy) pncclRedOpDestroy;
 __typeof__(ncclAllReduce) pncclAllReduce;
@@ -340,11 +276,33 @@ __typeof__(ncclReduce) pncclReduce;
 __typeof__(ncclAlltoAll) pncclAlltoAll;
 __typeof__(ncclGather) pncclGather;
 __typeof__(ncclScatter) pncclScatter;
+__typeof__(ncclAllReduceConfig) pncclAllReduceConfig;
+__typeof__(ncclReduceScatterConfig) pncclReduceScatterConfig;
+__typeof__(ncclAllGatherConfig) pncclAllGatherConfig;
+__typeof__(ncclBroadcastConfig) pncclBroadcastConfig;
+__typeof__(ncclReduceConfig) pncclReduceConfig;
+__typeof__(ncclAlltoAllConfig) pncclAlltoAllConfig;
+__typeof__(ncclGatherConfig) pncclGatherConfig;
+__typeof__(ncclScatterConfig) pncclScatterConfig;
 __typeof__(ncclSend) pncclSend;
 __typeof__(ncclRecv) pncclRecv;
 __typeof__(ncclGroupStart) pncclGroupStart;
 __typeof__(ncclGroupEnd) pncclGroupEnd;
 __typeof__(ncclGroupSimulateEnd) pncclGroupSimulateEnd;
+__typeof__(ncclParamBind) pncclParamBind;
+__typeof__(ncclParamGetI8) pncclParamGetI8;
+__typeof__(ncclParamGetI16) pncclParamGetI16;
+__typeof__(ncclParamGetI32) pncclParamGetI32;
+__typeof__(ncclParamGetI64) pncclParamGetI64;
+__typeof__(ncclParamGetU8) pncclParamGetU8;
+__typeof__(ncclParamGetU16) pncclParamGetU16;
+__typeof__(ncclParamGetU32) pncclParamGetU32;
+__typeof__(ncclParamGetU64) pncclParamGetU64;
+__typeof__(ncclParamGetStr) pncclParamGetStr;
+__typeof__(ncclParamGet) pncclParamGet;
+__typeof__(ncclParamGetParameter) pncclParamGetParameter;
+__typeof__(ncclParamGetAllParameterKeys) pncclParamGetAllParameterKeys;
+void pncclParamDumpAll(void);
 
 #ifdef __cplusplus
 } /* extern "C" */

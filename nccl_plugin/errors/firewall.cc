@@ -53,6 +53,8 @@ Code code_of(ncclResult_t result) {
       return Code::kPeerLost;
     case ncclInProgress:
       return Code::kInProgress;
+    case ncclTimeout:
+      return Code::kTimeout;
     case ncclNumResults:
       break;
   }

@@ -8,6 +8,7 @@
 #include "nccl_plugin/host/arguments.h"
 #include "nccl_plugin/host/comm.h"
 #include "nccl_plugin/host/configuration.h"
+#include "nccl_plugin/host/derived.h"
 #include "nccl_plugin/host/group.h"
 #include "nccl_plugin/host/registry.h"
 #include "nccl_plugin/host/translate.h"
@@ -19,26 +20,14 @@
 namespace ringpress::nccl_plugin::host {
 namespace {
 
-/// A fresh handle that inherits from `parent`, unless this rank gets none.
-Result<std::shared_ptr<ncclComm>> make_child(const ncclComm& parent, const ncclConfig_t* config) {
-  RINGPRESS_ASSIGN_OR_RETURN(
-      const Configuration configuration,
-      parse_configuration(config, {parent.traits().blocking, parent.traits().name}));
-  auto child = std::make_shared<ncclComm>(
-      CommTraits{configuration.blocking, parent.traits().device, configuration.name});
-  Registry::instance().add(child);
-  return child;
-}
-
-/// The failure, after telling the user as ncclCommInitRank() does.
-Status logged(const char* function, const Status& failure) {
-  log_line(LogLevel::kError, "%s: %s", function, failure.message().c_str());
-  return failure;
-}
+/// A communicator and where its ranks met.
+struct Split {
+  std::unique_ptr<Communicator> communicator;
+  UniqueId id{};
+};
 
 /// Those of the same color, ordered by key, then rank. A negative color gives null. Collective.
-Result<std::unique_ptr<Communicator>> split_ranks(Communicator& parent, int color, int key,
-                                                  const Settings& settings) {
+Result<Split> split_ranks(Communicator& parent, int color, int key, const Settings& settings) {
   struct Choice {
     std::int32_t color, key;
   };
@@ -63,7 +52,7 @@ Result<std::unique_ptr<Communicator>> split_ranks(Communicator& parent, int colo
   }
   std::vector<UniqueId> ids(static_cast<std::size_t>(parent.size()));
   RINGPRESS_RETURN_IF_ERROR(parent.all_gather(id.data(), ids.data(), sizeof id, DType::kInt8));
-  if (members.empty()) return std::unique_ptr<Communicator>();
+  if (members.empty()) return Split{};
   RINGPRESS_RETURN_IF_ERROR(opened);
   const auto leader = static_cast<std::size_t>(members.front());
   if (ids[leader] == UniqueId{}) {
@@ -71,8 +60,12 @@ Result<std::unique_ptr<Communicator>> split_ranks(Communicator& parent, int colo
                                      std::to_string(color) + ", could not open a socket");
   }
   const auto place = std::find(members.begin(), members.end(), parent.rank()) - members.begin();
-  return Communicator::create(ids[leader], static_cast<int>(place),
-                              static_cast<int>(members.size()), settings);
+  Split split;
+  split.id = ids[leader];
+  RINGPRESS_ASSIGN_OR_RETURN(split.communicator,
+                             Communicator::create(split.id, static_cast<int>(place),
+                                                  static_cast<int>(members.size()), settings));
+  return split;
 }
 
 Status split(ncclComm_t handle, int color, int key, ncclComm_t* out, const ncclConfig_t* config) {
@@ -88,13 +81,14 @@ Status split(ncclComm_t handle, int color, int key, ncclComm_t* out, const ncclC
   if (color != NCCL_SPLIT_NOCOLOR) {
     RINGPRESS_ASSIGN_OR_RETURN(child, make_child(*parent, config));
     *out = child.get();
-    settings.comm_name = child->traits().name;
+    settings.comm_name = child->traits().name();
   }
   const auto run = [parent, child, color, key, settings = std::move(settings)]() -> Status {
     return parent->run([&](Communicator& communicator) -> Status {
       auto made = split_ranks(communicator, color, key, settings);
       if (!made.is_ok()) return logged("ncclCommSplit", made.status());
-      return child == nullptr ? Status::ok() : child->attach(std::move(made).value());
+      if (child == nullptr) return Status::ok();
+      return child->attach(std::move(made.value().communicator), made.value().id);
     });
   };
   return submit_setup(parent, {child, out, run});
@@ -171,16 +165,6 @@ Result<UniqueId> shrunk_id(ncclComm& parent, bool is_revoked, const std::vector<
   return id;
 }
 
-/// What the ranks that stay have yet to send goes with them, and what they have tuned.
-Status inherit(ncclComm& parent, Communicator& child) {
-  CommunicatorState* const state = child.state();
-  if (state == nullptr) return Status::ok();
-  Status inherited;
-  const bool has_left = parent.run_after_calls(
-      [&](Communicator& communicator) { inherited = state->inherit(communicator.state()); });
-  return has_left ? inherited : state->inherit(nullptr);
-}
-
 Status shrink(ncclComm_t handle, const Shrink& request, ncclComm_t* out,
               const ncclConfig_t* config) {
   RINGPRESS_ASSIGN_OR_RETURN(const std::shared_ptr<ncclComm> parent, find_comm(handle));
@@ -192,7 +176,7 @@ Status shrink(ncclComm_t handle, const Shrink& request, ncclComm_t* out,
   RINGPRESS_ASSIGN_OR_RETURN(const std::vector<int> ranks,
                              surviving_ranks(*parent, request.excluded, request.excluded_count));
   RINGPRESS_ASSIGN_OR_RETURN(const std::shared_ptr<ncclComm> child, make_child(*parent, config));
-  Settings settings = settings_for_init(child->traits().name);
+  Settings settings = settings_for_init(child->traits().name());
   *out = child.get();
   // Calls that have not left it by now end by themselves.
   if (aborting) static_cast<void>(parent->revoke());
@@ -204,7 +188,7 @@ Status shrink(ncclComm_t handle, const Shrink& request, ncclComm_t* out,
         Communicator::create(id, static_cast<int>(place), static_cast<int>(ranks.size()), settings);
     if (!made.is_ok()) return logged("ncclCommShrink", made.status());
     RINGPRESS_RETURN_IF_ERROR(inherit(*parent, *made.value()));
-    return child->attach(std::move(made).value());
+    return child->attach(std::move(made).value(), id);
   };
   return submit_setup(parent, {child, out, run});
 }

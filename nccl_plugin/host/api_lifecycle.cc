@@ -44,15 +44,14 @@ Status make_id(ncclUniqueId* out) {
 /// Makes the handle at once and submits the rest.
 Status join(ncclComm_t* out, const Join& request, const Configuration& configuration) {
   Settings settings = settings_for_init(configuration.name);
-  const auto comm = std::make_shared<ncclComm>(
-      CommTraits{configuration.blocking, request.device, configuration.name});
+  const auto comm = std::make_shared<ncclComm>(CommTraits{configuration, request.device});
   Registry::instance().add(comm);
   *out = comm.get();
   // The setup shares its communicator: an abort must not free it under the ranks' meeting.
   return submit_setup(
       comm, {comm, out, [comm, request, settings = std::move(settings)]() -> Status {
                auto made = Communicator::create(request.id, request.rank, request.size, settings);
-               if (made.is_ok()) return comm->attach(std::move(made).value());
+               if (made.is_ok()) return comm->attach(std::move(made).value(), request.id);
                log_line(LogLevel::kError, "rank %d of %d: %s", request.rank, request.size,
                         made.status().message().c_str());
                return made.status();

@@ -58,6 +58,8 @@ RINGPRESS_EXPORT const char* ncclGetErrorString(ncclResult_t result) {
       return "a peer failed, left or never came (see ncclGetLastError)";
     case ncclInProgress:
       return "in progress";
+    case ncclTimeout:
+      return "the time was up";
     default:
       return "unknown result code";
   }
@@ -118,4 +120,10 @@ RINGPRESS_EXPORT void ncclResetDebugInit(void) {
   }));
 }
 RINGPRESS_PROFILING_NAME(ResetDebugInit);
+
+/// What NCCL's library shows beside it, without a second name.
+extern "C" RINGPRESS_EXPORT void ncclResetDebugInitInternal(void);
+RINGPRESS_EXPORT void ncclResetDebugInitInternal(void) {
+  ncclResetDebugInit();
+}
 #pragma GCC diagnostic pop

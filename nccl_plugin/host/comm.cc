@@ -5,13 +5,22 @@
 #include <utility>
 
 #include "nccl_plugin/host/translate.h"
+#include "ringpress/internal/hash.h"
 #include "ringpress/internal/log.h"
 
 using ringpress::Code;
 using ringpress::Communicator;
 using ringpress::Status;
+using ringpress::UniqueId;
 
 namespace {
+
+/// 64 bits of an id: too few to find its secret by.
+std::uint64_t hash_of(const UniqueId& id) {
+  std::uint64_t hash = 0;
+  for (const auto byte : id) hash = ringpress::combine_hash(hash, static_cast<unsigned char>(byte));
+  return hash;
+}
 
 // How long abort() waits for a call in another thread to notice. Longer only if the system is
 // starved; the call then leaves later, on its own.
@@ -23,8 +32,11 @@ Communicator::End end_by(bool is_revoked) {
 
 }  // namespace
 
-Status ncclComm::attach(std::unique_ptr<Communicator> communicator) {
-  const Status begun = life_.begin([&] { communicator_ = std::move(communicator); });
+Status ncclComm::attach(std::unique_ptr<Communicator> communicator, const UniqueId& id) {
+  const Status begun = life_.begin([&] {
+    communicator_ = std::move(communicator);
+    hash_ = hash_of(id);
+  });
   if (!begun.is_ok()) communicator->abort(end_by(begun.code() == Code::kRevoked));
   return begun;
 }
@@ -86,7 +98,7 @@ void ncclComm::abort() {
 }
 
 Status ncclComm::revoke() {
-  const auto patience = traits_.blocking ? kAbortWait : std::chrono::milliseconds(0);
+  const auto patience = traits_.blocking() ? kAbortWait : std::chrono::milliseconds(0);
   if (stop_calls(State::kRevoked, patience)) return Status::ok();
   return Status(Code::kInProgress, "calls under way have not ended yet");
 }

@@ -5,6 +5,7 @@
 #define NCCL_PLUGIN_HOST_COMM_H_
 
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -13,6 +14,8 @@
 #include <utility>
 
 #include "nccl_plugin/host/comm_life.h"
+#include "nccl_plugin/host/configuration.h"
+#include "nccl_plugin/host/grow_id.h"
 #include "nccl_plugin/host/operators.h"
 #include "nccl_plugin/host/registrations.h"
 #include "nccl_plugin/host/worker.h"
@@ -23,15 +26,20 @@
 namespace ringpress::nccl_plugin::host {
 
 struct CommTraits {
-  bool blocking = true;
+  Configuration configuration = {};
   int device = 0;
-  std::string name;  // What the program calls it; empty: nothing.
+
+  bool blocking() const { return configuration.blocking; }
+  /// What the program calls it; empty: nothing.
+  const std::string& name() const { return configuration.name; }
 };
 
 /// What the program has made of a communicator's.
 struct CommObjects {
   UserOperators operators;
   Registrations registrations;
+  Registrations windows;
+  GrowId grow_id;
 };
 
 /// The text of the last error. Any thread.
@@ -62,10 +70,14 @@ struct ncclComm : std::enable_shared_from_this<ncclComm> {
   ringpress::nccl_plugin::host::CommLife& life() { return life_; }
 
   /// Ends the setup well. If the communicator was aborted meanwhile, `communicator` is dropped.
-  ringpress::Status attach(std::unique_ptr<ringpress::Communicator> communicator);
+  /// `id` is where its ranks met.
+  ringpress::Status attach(std::unique_ptr<ringpress::Communicator> communicator,
+                           const ringpress::UniqueId& id);
   // Once it is known (CommLife::check_known()).
   int rank() const { return communicator_->rank(); }
   int size() const { return communicator_->size(); }
+  /// A number that all ranks have, and no other communicator.
+  std::uint64_t hash() const { return hash_; }
 
   /// Calls `call` with the Communicator, alone: other threads wait.
   template <typename Call>
@@ -120,6 +132,7 @@ struct ncclComm : std::enable_shared_from_this<ncclComm> {
   ringpress::nccl_plugin::host::Worker worker_;  // Used within CommLife::submit().
   // Written once, when the setup has ended well; later reads need no lock.
   std::unique_ptr<ringpress::Communicator> communicator_;
+  std::uint64_t hash_ = 0;
   ringpress::nccl_plugin::host::CommObjects objects_;
 };
 

@@ -30,6 +30,8 @@ Status CommLife::state_status() const {
                     "ncclCommGetAsyncError until it reports ncclSuccess");
     case State::kReady:
       return Status::ok();
+    case State::kSuspended:
+      return Status(Code::kInvalidUsage, "comm is suspended; ncclCommResume comes first");
     case State::kFinalized:
       return Status(Code::kInvalidUsage, "comm was finalized");
     case State::kRevoked:
@@ -103,6 +105,7 @@ std::optional<Status> CommLife::async_status() const {
   }
   // What was ended on purpose is quiet, not broken.
   if (state_ == State::kRevoked || state_ == State::kFinalized) return Status::ok();
+  if (state_ == State::kSuspended) return failure_.is_ok() ? std::nullopt : std::optional(failure_);
   if (!failure_.is_ok()) return failure_;
   const Status status = state_status();
   return status.is_ok() ? std::nullopt : std::optional(status);
@@ -165,12 +168,36 @@ CallIssue CommLife::issue_now() const {
   return {issue_clock_seconds(), work_.awaited_seconds};
 }
 
+void CommLife::suspended() {
+  const std::lock_guard lock(mutex_);
+  if (state_ == State::kReady) state_ = State::kSuspended;
+}
+
+Status CommLife::check_suspended() const {
+  const std::lock_guard lock(mutex_);
+  if (work_.pending > 0) return not_finished();
+  return suspension();
+}
+
+Status CommLife::resume() {
+  const std::lock_guard lock(mutex_);
+  RINGPRESS_RETURN_IF_ERROR(suspension());
+  state_ = State::kReady;
+  return Status::ok();
+}
+
+Status CommLife::suspension() const {
+  if (state_ == State::kSuspended) return Status::ok();
+  if (state_ == State::kReady) return Status(Code::kInvalidUsage, "comm is not suspended");
+  return state_status();
+}
+
 bool CommLife::close() {
   bool was_ready = false;
   {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [this] { return work_.is_idle() && state_ != State::kSetup; });
-    was_ready = state_ == State::kReady;
+    was_ready = state_ == State::kReady || state_ == State::kSuspended;
     state_ = State::kAborted;
   }
   changed_.notify_all();

@@ -1,7 +1,7 @@
 // When calls of a communicator are allowed, one at a time, and how it is waited for them.
 //
 // kSetup -> kReady -> kFinalized, or from kSetup to kFailed, or from anywhere to kRevoked or
-// kAborted.
+// kAborted. Between kReady and kSuspended it goes to and fro.
 #ifndef NCCL_PLUGIN_HOST_COMM_LIFE_H_
 #define NCCL_PLUGIN_HOST_COMM_LIFE_H_
 
@@ -32,7 +32,7 @@ struct CommWork {
 /// Thread-safe. Its lock is never held across a call of the communicator.
 class CommLife {
  public:
-  enum class State { kSetup, kReady, kFinalized, kRevoked, kAborted, kFailed };
+  enum class State { kSetup, kReady, kSuspended, kFinalized, kRevoked, kAborted, kFailed };
 
   /// Ok when new calls are allowed: set up, idle if nonblocking, not finalized, revoked or failed.
   Status check_ready() const;
@@ -56,6 +56,11 @@ class CommLife {
   void leave();
   /// In a call: it was the last.
   void finalized();
+  /// In a call: it was the last until resume(), which fails unless it is so.
+  void suspended();
+  Status resume();
+  /// Ok when resume() may be called.
+  Status check_suspended() const;
 
   /// `start` is called with the lock held, and starts a job that ends with finish().
   void submit(const std::function<void()>& start);
@@ -75,6 +80,7 @@ class CommLife {
 
  private:
   Status state_status() const;  // With mutex_ held.
+  Status suspension() const;    // With mutex_ held: ok if it is suspended.
 
   mutable std::mutex mutex_;  // Guards what follows.
   std::condition_variable changed_;

@@ -1,8 +1,10 @@
 #include "nccl_plugin/host/configuration.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstring>
 #include <limits>
+#include <span>
 #include <string>
 
 #include "nccl_plugin/host/log_output.h"
@@ -10,18 +12,18 @@
 namespace ringpress::nccl_plugin::host {
 namespace {
 
-constexpr unsigned kConfigMagic = 0xcafebeef;
 constexpr int kAny = std::numeric_limits<int>::max();
 // The struct of NCCL 2.14, the first: it ends with `blocking`.
 constexpr std::size_t kSmallestBytes = offsetof(ncclConfig_t, blocking) + sizeof(int);
 
+template <typename Config>
 struct IntegerField {
   const char* name;
-  int ncclConfig_t::*field;
+  int Config::*field;
   int smallest;
   int largest;
 };
-constexpr IntegerField kIntegerFields[] = {
+constexpr IntegerField<ncclConfig_t> kIntegerFields[] = {
     {"blocking", &ncclConfig_t::blocking, 0, 1},
     {"cgaClusterSize", &ncclConfig_t::cgaClusterSize, 0, kAny},
     {"minCTAs", &ncclConfig_t::minCTAs, 1, kAny},
@@ -34,18 +36,46 @@ constexpr IntegerField kIntegerFields[] = {
     {"nvlsCTAs", &ncclConfig_t::nvlsCTAs, 1, kAny},
     {"nChannelsPerNetPeer", &ncclConfig_t::nChannelsPerNetPeer, 1, kAny},
     {"nvlinkCentricSched", &ncclConfig_t::nvlinkCentricSched, 0, 1},
+    {"graphUsageMode", &ncclConfig_t::graphUsageMode, 0, 2},
+    {"numRmaCtx", &ncclConfig_t::numRmaCtx, 0, kAny},
+    {"maxP2pPeers", &ncclConfig_t::maxP2pPeers, 1, kAny},
+    {"graphStreamOrdering", &ncclConfig_t::graphStreamOrdering, 0, 1},
+    {"launchOrderImplicit", &ncclConfig_t::launchOrderImplicit, 0, 1},
+    {"numRmaSig", &ncclConfig_t::numRmaSig, 1, kAny},
+    {"rmaEagerInit", &ncclConfig_t::rmaEagerInit, 0, 1},
+    {"hostCftMode", &ncclConfig_t::hostCftMode, ncclHostCftEnable, ncclHostCftFallback},
+    {"nvlsHostMode", &ncclConfig_t::nvlsHostMode, ncclNvlsHostModeEnable, kAny},
 };
 
-Status check_fields(const ncclConfig_t& config) {
-  for (const IntegerField& f : kIntegerFields) {
+constexpr IntegerField<ncclCollConfig_t> kCallFields[] = {
+    {"minCTAs", &ncclCollConfig_t::minCTAs, 1, kAny},
+    {"maxCTAs", &ncclCollConfig_t::maxCTAs, 1, kAny},
+    {"nvlsCTAs", &ncclCollConfig_t::nvlsCTAs, 1, kAny},
+    {"cgaClusterSize", &ncclCollConfig_t::cgaClusterSize, 0, kAny},
+    {"forceAlgSelection", &ncclCollConfig_t::forceAlgSelection, 0, 1},
+    {"CTAPolicy", &ncclCollConfig_t::CTAPolicy, 0,
+     NCCL_CTA_POLICY_EFFICIENCY | NCCL_CTA_POLICY_ZERO},
+};
+
+/// Each is unset or within its limits.
+template <typename Config>
+Status check_integers(const Config& config, std::span<const IntegerField<Config>> fields) {
+  for (const IntegerField<Config>& f : fields) {
     const int value = config.*f.field;
     if (value == NCCL_CONFIG_UNDEF_INT || (value >= f.smallest && value <= f.largest)) continue;
     const std::string limit = f.largest == kAny
                                   ? "at least " + std::to_string(f.smallest)
-                                  : std::to_string(f.smallest) + " or " + std::to_string(f.largest);
+                                  : std::to_string(f.smallest) +
+                                        (f.largest - f.smallest > 1 ? " to " : " or ") +
+                                        std::to_string(f.largest);
     return Status(Code::kInvalidArgument, std::string("config.") + f.name + " is " +
                                               std::to_string(value) + ", but must be " + limit);
   }
+  return Status::ok();
+}
+
+template <typename Config>
+Status check_channels(const Config& config) {
   const bool both =
       config.minCTAs != NCCL_CONFIG_UNDEF_INT && config.maxCTAs != NCCL_CONFIG_UNDEF_INT;
   if (both && config.minCTAs > config.maxCTAs) {
@@ -56,12 +86,25 @@ Status check_fields(const ncclConfig_t& config) {
   return Status::ok();
 }
 
+/// A list that ends: who makes one that does not hears of it.
+Status check_extensions(const ncclConfigExt_t* first) {
+  constexpr int kMost = 4096;
+  int count = 0;
+  for (const ncclConfigExt_t* option = first; option != nullptr; option = option->next) {
+    if (++count > kMost) {
+      return Status(Code::kInvalidArgument,
+                    "config.ext has a circle, or more than " + std::to_string(kMost) + " options");
+    }
+  }
+  return Status::ok();
+}
+
 }  // namespace
 
 Result<Configuration> parse_configuration(const ncclConfig_t* config,
                                           const Configuration& inherited) {
   if (config == nullptr) return inherited;
-  if (config->magic != kConfigMagic || config->size < kSmallestBytes) {
+  if (config->magic != NCCL_API_MAGIC || config->size < kSmallestBytes) {
     return Status(Code::kInvalidArgument,
                   "config does not start from NCCL_CONFIG_INITIALIZER: its size or magic is wrong");
   }
@@ -72,11 +115,46 @@ Result<Configuration> parse_configuration(const ncclConfig_t* config,
   // Fields that the caller's version lacks stay unset; those that ours lacks are not read.
   ncclConfig_t known = NCCL_CONFIG_INITIALIZER;
   std::memcpy(&known, config, config->size < sizeof known ? config->size : sizeof known);
-  RINGPRESS_RETURN_IF_ERROR(check_fields(known));
+  RINGPRESS_RETURN_IF_ERROR(check_integers<ncclConfig_t>(known, kIntegerFields));
+  RINGPRESS_RETURN_IF_ERROR(check_channels(known));
   Configuration result = inherited;
   if (known.blocking != NCCL_CONFIG_UNDEF_INT) result.blocking = known.blocking == 1;
+  if (known.maxCTAs != NCCL_CONFIG_UNDEF_INT) result.most_channels = known.maxCTAs;
+  if (known.numRmaCtx != NCCL_CONFIG_UNDEF_INT) result.one_sided.contexts = known.numRmaCtx;
+  if (known.numRmaSig != NCCL_CONFIG_UNDEF_INT) result.one_sided.signals = known.numRmaSig;
   if (known.commName != NCCL_CONFIG_UNDEF_PTR) result.name = known.commName;
   return result;
+}
+
+Result<CallOptions> parse_call_options(const ncclCollConfig_t* config,
+                                       const Configuration& configuration) {
+  if (config == nullptr) return CallOptions{};
+  // The first version ended somewhere behind the list.
+  constexpr std::size_t kSmallest = offsetof(ncclCollConfig_t, minCTAs);
+  if (config->magic != NCCL_API_MAGIC || config->size < kSmallest) {
+    return Status(Code::kInvalidArgument,
+                  "config does not start from NCCL_COLLCONFIG_INITIALIZER: its size or magic is "
+                  "wrong");
+  }
+  if (config->version < NCCL_VERSION(2, 31, 0)) {
+    return Status(Code::kInvalidArgument, "config.version is " + std::to_string(config->version) +
+                                              ", but those of calls came with 23100");
+  }
+  ncclCollConfig_t known = NCCL_COLLCONFIG_INITIALIZER;
+  std::memcpy(&known, config, std::min(config->size, sizeof known));
+  RINGPRESS_RETURN_IF_ERROR(check_integers<ncclCollConfig_t>(known, kCallFields));
+  RINGPRESS_RETURN_IF_ERROR(check_channels(known));
+  if (known.maxCTAs != NCCL_CONFIG_UNDEF_INT && known.maxCTAs > configuration.most_channels) {
+    return Status(Code::kInvalidArgument, "config.maxCTAs is " + std::to_string(known.maxCTAs) +
+                                              ", more than the communicator's, which is " +
+                                              std::to_string(configuration.most_channels));
+  }
+  RINGPRESS_RETURN_IF_ERROR(check_extensions(known.ext));
+  if (known.launchCompletionEvent != nullptr) {
+    return Status(Code::kInvalidUsage,
+                  "config.launchCompletionEvent is set, but there is no device to record it");
+  }
+  return CallOptions{known.userProfilerTag};
 }
 
 Settings settings_for_init(const std::string& comm_name) {

@@ -36,9 +36,9 @@ CommCalls& calls_of(const std::shared_ptr<ncclComm>& comm) {
 }
 
 bool is_blocking(const CommCalls& calls) {
-  return calls.comm->traits().blocking &&
+  return calls.comm->traits().blocking() &&
          std::all_of(calls.setups.begin(), calls.setups.end(), [](const Setup& setup) {
-           return setup.comm == nullptr || setup.comm->traits().blocking;
+           return setup.comm == nullptr || setup.comm->traits().blocking();
          });
 }
 
@@ -46,7 +46,7 @@ bool is_blocking(const CommCalls& calls) {
 void cancel(const Setup& setup, const Status& status) {
   if (setup.comm == nullptr) return;
   setup.comm->life().fail(status);
-  if (!setup.comm->traits().blocking) return;
+  if (!setup.comm->traits().blocking()) return;
   Registry::instance().remove(setup.comm.get());
   *setup.out = nullptr;
 }
@@ -74,7 +74,7 @@ Status run_calls(const CommCalls& calls) {
   const IssuedCalls issued(calls.issue);
   for (const Operation& operation : calls.collectives) {
     RINGPRESS_RETURN_IF_ERROR(calls.comm->run(
-        [&](Communicator& communicator) { return operation.run(communicator, operation); }));
+        [&](Communicator& communicator) { return run_operation(communicator, operation); }));
   }
   if (!calls.transfers.empty()) {
     RINGPRESS_RETURN_IF_ERROR(calls.comm->run(

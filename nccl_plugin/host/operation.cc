@@ -49,6 +49,12 @@ class Transfers {
 
 }  // namespace
 
+Status run_operation(Communicator& communicator, const Operation& operation) {
+  if (operation.options == CallOptions{}) return operation.run(communicator, operation);
+  const CallsWithOptions scope(operation.options);
+  return operation.run(communicator, operation);
+}
+
 Status all_to_all(Communicator& communicator, const Operation& operation) {
   Transfers transfers(communicator, operation);
   const int rank = communicator.rank();

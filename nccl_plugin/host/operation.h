@@ -4,6 +4,7 @@
 
 #include <cstddef>
 
+#include "ringpress/internal/call_options.h"
 #include "ringpress/internal/communicator.h"
 #include "ringpress/internal/status.h"
 #include "ringpress/internal/types.h"
@@ -20,7 +21,11 @@ struct Operation {
   bool is_point_to_point = false;  // A group makes it together with others.
   DType dtype = DType::kInt8;
   Reduction reduction = {};
+  CallOptions options = {};
 };
+
+/// Makes the call with its options.
+Status run_operation(Communicator& communicator, const Operation& operation);
 
 /// One half of an exchange. `operation` must be point to point.
 Transfer to_transfer(const Operation& operation);

@@ -19,8 +19,13 @@ class BlockPool final : public std::pmr::memory_resource {
   /// Larger blocks are not kept.
   explicit BlockPool(std::size_t largest_kept_bytes)
       : kept_sizes_(static_cast<unsigned>(std::bit_width(largest_kept_bytes))) {}
-  ~BlockPool() override {
-    for (Block* first : free_) {
+  ~BlockPool() override { give_back(); }
+  BlockPool(const BlockPool&) = delete;
+  BlockPool& operator=(const BlockPool&) = delete;
+
+  /// Frees what is kept for later.
+  void give_back() {
+    for (Block*& first : free_) {
       while (first != nullptr) {
         Block* const next = first->next;
         ::operator delete(first, kAlignment);
@@ -28,8 +33,16 @@ class BlockPool final : public std::pmr::memory_resource {
       }
     }
   }
-  BlockPool(const BlockPool&) = delete;
-  BlockPool& operator=(const BlockPool&) = delete;
+  /// Of what is kept for later.
+  std::size_t spare_bytes() const {
+    std::size_t bytes = 0;
+    for (unsigned size = 0; size < kSizes; ++size) {
+      for (const Block* block = free_[size]; block != nullptr; block = block->next) {
+        bytes += std::size_t{1} << size;
+      }
+    }
+    return bytes;
+  }
 
  private:
   struct Block {

@@ -31,7 +31,8 @@ INCLUDE = re.compile(r'^\s*#\s*include\s+([<"])([^>"]+)[>"]')
 DEVICE_HEADER = re.compile(r"^(cuda|cublas|curand|cub/|nccl\.h|nccl_|infiniband/|rdma/)")
 LIBRARIES = ("compress_kernels", "ring", "tuner")
 # With what is in headers alone.
-C_API = {"include/ringpress/nccl.h", "include/ringpress/ringpress.h", "include/ringpress/version.h",
+C_API = {"include/ringpress/nccl.h", "include/ringpress/nccl_types.h", "include/ringpress/ringpress.h",
+         "include/ringpress/version.h",
          "include/ringpress/internal/byte_size.h"}
 TERMINAL = ("nccl_plugin", "command", "terminal")
 # Folders of nccl_plugin, and which others of them each may include.

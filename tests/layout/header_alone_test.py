@@ -12,7 +12,8 @@ import pathlib
 import tree
 
 WARNINGS = ["-Wall", "-Wextra", "-Werror", "-Wshadow"]
-C_HEADERS = ("ringpress/nccl.h", "ringpress/ringpress.h")
+C_HEADERS = ("ringpress/nccl.h", "ringpress/nccl_device.h", "ringpress/nccl_types.h",
+             "ringpress/ringpress.h")
 
 
 def compiles(compiler, flags, header, suffix):

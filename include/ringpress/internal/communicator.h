@@ -122,6 +122,12 @@ struct Statistics {
   double unsent_norm = 0;             // l2, of all that was added up in them.
 };
 
+/// Memory that a communicator holds, in bytes.
+struct MemoryUse {
+  std::uint64_t spare = 0;  // Of earlier calls, kept for later ones.
+  std::uint64_t kept = 0;   // What later calls are to know: residuals and the like.
+};
+
 /// What became of a state that was to be loaded; the same on all ranks. The numbers are those of
 /// ringpressStateOutcome_t.
 enum class StateOutcome : std::uint8_t {
@@ -172,6 +178,9 @@ class CommunicatorState {
   /// calls of the parent have ended on some ranks only, residuals are all that is taken. `parent`
   /// is making no call, and stays as it is. Collective.
   virtual Status inherit(const CommunicatorState* parent) = 0;
+  /// The counterpart of inherit() on a rank that `parent` did not have: residuals are all that the
+  /// others take then. Collective.
+  virtual Status begin_among_heirs() = 0;
 };
 
 class Communicator {
@@ -225,6 +234,10 @@ class Communicator {
     static_cast<void>(survivors);
     return Status(Code::kUnsupported, "this communicator has no connections to be made anew");
   }
+
+  /// Between calls: frees spare memory. The next calls make it anew.
+  virtual void give_back_memory() {}
+  virtual MemoryUse memory_use() const { return {}; }
 
   /// Ends the use of this communicator: later calls are kInvalidUsage. Connections close, with a
   /// goodbye to the peers, when the object is destroyed.

@@ -63,6 +63,10 @@ class Mesh {
   /// numbered by the caller; asking again for a slot gives the same memory, grown if needed (its
   /// contents are then lost). Lives as long as the mesh.
   virtual Result<Buffer> staging(std::size_t slot, std::size_t bytes) = 0;
+  /// Frees staging memory that the mesh can do without between calls; contents are lost.
+  virtual void give_back_staging() {}
+  /// Of what that frees.
+  virtual std::size_t spare_bytes() const { return 0; }
   /// True if `peer` reads frames of so many bytes in staging memory where they are, which is worth
   /// a copy into it. Otherwise any memory is as good. May differ by rank and by pair.
   virtual bool reads_staging(int peer, std::size_t bytes) const = 0;

@@ -17,6 +17,8 @@ namespace {
 constexpr std::uint64_t kMostLines = 1024;
 constexpr std::uint64_t kLongestLine = std::uint64_t{1} << 16;
 
+constexpr std::uint64_t kNewcomersHash = 0x6e6577636f6d6572;
+
 std::uint64_t hash_of_shared(const std::vector<std::byte>& bytes) {
   std::uint64_t hash = 0;
   for (const std::byte byte : bytes) hash = combine_hash(hash, std::to_integer<unsigned>(byte));
@@ -208,6 +210,17 @@ void MeshState::read_parent(const MeshState* parent, Loaded* loaded) const {
 Status MeshState::inherit(const CommunicatorState* parent) {
   Loaded loaded(session_);
   read_safely(&loaded, [&] { read_parent(dynamic_cast<const MeshState*>(parent), &loaded); });
+  return take_over(std::move(loaded));
+}
+
+/// It has nothing, and what the others have is of another number of ranks: no rank has the hash.
+Status MeshState::begin_among_heirs() {
+  Loaded nothing(session_);
+  nothing.shared_hash = kNewcomersHash;
+  return take_over(std::move(nothing));
+}
+
+Status MeshState::take_over(Loaded&& loaded) {
   RINGPRESS_ASSIGN_OR_RETURN(const StateLoad load, agree(loaded));
   if (load.outcome == StateOutcome::kLoaded) {
     adopt(std::move(loaded));

@@ -26,6 +26,7 @@ class MeshState final : public CommunicatorState {
   Status save(const std::string& path) const override;
   Result<StateLoad> load(const std::string& path) override;
   Status inherit(const CommunicatorState* parent) override;
+  Status begin_among_heirs() override;
 
  private:
   struct Loaded;
@@ -41,6 +42,7 @@ class MeshState final : public CommunicatorState {
   static void read_safely(Loaded* loaded, Read&& read);
   void read_parent(const MeshState* parent, Loaded* loaded) const;
   Result<StateLoad> agree(const Loaded& loaded);
+  Status take_over(Loaded&& loaded);
   void adopt(Loaded&& loaded);
   void adopt_own(Loaded&& loaded);
 

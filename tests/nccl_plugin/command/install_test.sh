@@ -7,7 +7,8 @@ folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 
 "$cmake" --install "$build" --prefix "$folder/whole" >/dev/null
-for file in bin/ringpress include/ringpress/nccl.h include/ringpress/ringpress.h; do
+for file in bin/ringpress include/ringpress/nccl.h include/ringpress/nccl_types.h \
+            include/ringpress/nccl_device.h include/ringpress/ringpress.h; do
   [[ -e $folder/whole/$file ]] || { echo "not installed: $file"; exit 1; }
 done
 for library in libringpress.so libringpress-preload.so libnccl-net-ringpress.so \

@@ -175,8 +175,8 @@ std::vector<BadCall> bad_other_calls() {
        argument, "handle is null"},
       {"DeregisterForeign", [=](ncclComm_t c) { return ncclCommDeregister(c, b); }, argument,
        "handle was not made"},
-      {"WindowFlags", [=](ncclComm_t c) { return ncclCommWindowRegister(c, b, 1, &window, 8); },
-       argument, "winFlags is 8"},
+      {"WindowFlags", [=](ncclComm_t c) { return ncclCommWindowRegister(c, b, 1, &window, 16); },
+       argument, "winFlags is 16"},
       {"PreMulSumNullOp",
        [](ncclComm_t c) {
          return ncclRedOpCreatePreMulSum(nullptr, &scalar, ncclFloat, ncclScalarHostImmediate, c);

@@ -1,6 +1,7 @@
 // Prints every type, value and layout of the NCCL API as the compiler sees it. Compiled against our
 // nccl.h and, where it is installed, NVIDIA's: both must print api_dump.txt.
 #ifdef RINGPRESS_DUMP_INSTALLED_HEADER
+#define NCCL_OS_LINUX  // Else it hides ncclResetDebugInit().
 #include <nccl.h>
 #else
 #include "ringpress/nccl.h"
@@ -50,6 +51,7 @@ void print_types() {
   TYPE(ncclComm_t);
   TYPE(ncclWindow_t);
   TYPE(cudaStream_t);
+  TYPE(cudaEvent_t);
   TYPE(ncclUniqueId);
   TYPE(ncclResult_t);
   TYPE(ncclDataType_t);
@@ -58,6 +60,15 @@ void print_types() {
   TYPE(ncclScalarResidence_t);
   TYPE(ncclConfig_t);
   TYPE(ncclSimInfo_t);
+  TYPE(ncclConfigExt_t);
+  TYPE(ncclCollConfig_t);
+  TYPE(ncclEncryptionConfig_t);
+  TYPE(ncclWaitSignalDesc_t);
+  TYPE(ncclParamHandle_t);
+  TYPE(ncclCommMemStat_t);
+  TYPE(ncclEncryptionMode_t);
+  TYPE(ncclHostCftMode_t);
+  TYPE(ncclNvlsHostMode_t);
   FIELD(ncclUniqueId, internal);
   FIELD(ncclConfig_t, size);
   FIELD(ncclConfig_t, magic);
@@ -76,6 +87,43 @@ void print_types() {
   FIELD(ncclConfig_t, nvlsCTAs);
   FIELD(ncclConfig_t, nChannelsPerNetPeer);
   FIELD(ncclConfig_t, nvlinkCentricSched);
+  FIELD(ncclConfig_t, graphUsageMode);
+  FIELD(ncclConfig_t, numRmaCtx);
+  FIELD(ncclConfig_t, maxP2pPeers);
+  FIELD(ncclConfig_t, graphStreamOrdering);
+  FIELD(ncclConfig_t, launchOrderImplicit);
+  FIELD(ncclConfig_t, numRmaSig);
+  FIELD(ncclConfig_t, rmaEagerInit);
+  FIELD(ncclConfig_t, hostCftMode);
+  FIELD(ncclConfig_t, nvlsHostMode);
+  FIELD(ncclCollConfig_t, size);
+  FIELD(ncclCollConfig_t, magic);
+  FIELD(ncclCollConfig_t, version);
+  FIELD(ncclCollConfig_t, ext);
+  FIELD(ncclCollConfig_t, minCTAs);
+  FIELD(ncclCollConfig_t, maxCTAs);
+  FIELD(ncclCollConfig_t, nvlsCTAs);
+  FIELD(ncclCollConfig_t, cgaClusterSize);
+  FIELD(ncclCollConfig_t, algSelection);
+  FIELD(ncclCollConfig_t, forceAlgSelection);
+  FIELD(ncclCollConfig_t, CTAPolicy);
+  FIELD(ncclCollConfig_t, userProfilerTag);
+  FIELD(ncclCollConfig_t, launchCompletionEvent);
+  FIELD(ncclConfigExt_t, next);
+  FIELD(ncclConfigExt_t, key.vendorId);
+  FIELD(ncclConfigExt_t, key.optionId);
+  FIELD(ncclConfigExt_t, val.i);
+  FIELD(ncclConfigExt_t, val.s);
+  FIELD(ncclConfigExt_t, val.raw);
+  FIELD(ncclEncryptionConfig_t, size);
+  FIELD(ncclEncryptionConfig_t, magic);
+  FIELD(ncclEncryptionConfig_t, version);
+  FIELD(ncclEncryptionConfig_t, mode);
+  FIELD(ncclEncryptionConfig_t, psk);
+  FIELD(ncclWaitSignalDesc_t, opCnt);
+  FIELD(ncclWaitSignalDesc_t, peer);
+  FIELD(ncclWaitSignalDesc_t, sigIdx);
+  FIELD(ncclWaitSignalDesc_t, ctx);
   FIELD(ncclSimInfo_t, size);
   FIELD(ncclSimInfo_t, magic);
   FIELD(ncclSimInfo_t, version);
@@ -91,6 +139,7 @@ void print_enumerators() {
   VALUE(ncclInvalidUsage);
   VALUE(ncclRemoteError);
   VALUE(ncclInProgress);
+  VALUE(ncclTimeout);
   VALUE(ncclNumResults);
   VALUE(ncclInt8);
   VALUE(ncclChar);
@@ -120,6 +169,21 @@ void print_enumerators() {
   VALUE(ncclMaxRedOp);
   VALUE(ncclScalarDevice);
   VALUE(ncclScalarHostImmediate);
+  VALUE(ncclStatGpuMemSuspend);
+  VALUE(ncclStatGpuMemSuspended);
+  VALUE(ncclStatGpuMemPersist);
+  VALUE(ncclStatGpuMemTotal);
+  VALUE(ncclHostCftDefault);
+  VALUE(ncclHostCftEnable);
+  VALUE(ncclHostCftDisable);
+  VALUE(ncclHostCftFallback);
+  VALUE(ncclNvlsHostModeDefault);
+  VALUE(ncclNvlsHostModeEnable);
+  VALUE(ncclNvlsHostModeDisableTransport);
+  VALUE(ncclNvlsHostModeDisableSymmetricMultimem);
+  VALUE(ncclNvlsHostModeDisable);
+  VALUE(NCCL_ENCRYPTION_MODE_NONE);
+  VALUE(NCCL_ENCRYPTION_MODE_PSK);
 }
 
 void print_macros() {
@@ -144,6 +208,11 @@ void print_macros() {
   VALUE(NCCL_SHRINK_DEFAULT);
   VALUE(NCCL_SHRINK_ABORT);
   VALUE(NCCL_REVOKE_DEFAULT);
+  VALUE(NCCL_API_MAGIC);
+  VALUE(NCCL_SUSPEND_MEM);
+  VALUE(NCCL_WIN_STRICT_ORDERING);
+  VALUE(NCCL_WIN_GIN_ONLY);
+  VALUE(NCCL_WIN_CFT_COUNTED);
   const ncclComm_t null_comm = NCCL_COMM_NULL;
   const char* const null_pointer = NCCL_CONFIG_UNDEF_PTR;
   std::printf("nulls: %d %d\n", null_comm == nullptr, null_pointer == nullptr);
@@ -157,6 +226,17 @@ void print_initializers() {
               config.commName == nullptr, config.collnetEnable, config.CTAPolicy,
               config.shrinkShare, config.nvlsCTAs, config.nChannelsPerNetPeer,
               config.nvlinkCentricSched);
+  std::printf("newer: %d %d %d %d %d %d %d %d %d\n", config.graphUsageMode, config.numRmaCtx,
+              config.maxP2pPeers, config.graphStreamOrdering, config.launchOrderImplicit,
+              config.numRmaSig, config.rmaEagerInit, config.hostCftMode, config.nvlsHostMode);
+  const ncclCollConfig_t call = NCCL_COLLCONFIG_INITIALIZER;
+  std::printf("call: %zu %#x %u, %d, %d %d %d %d, %d %d, %d, %d %d\n", call.size, call.magic,
+              call.version, call.ext == nullptr, call.minCTAs, call.maxCTAs, call.nvlsCTAs,
+              call.cgaClusterSize, call.algSelection == nullptr, call.forceAlgSelection,
+              call.CTAPolicy, call.userProfilerTag == 0, call.launchCompletionEvent == nullptr);
+  const ncclEncryptionConfig_t encryption = NCCL_ENCRYPTION_CONFIG_INITIALIZER;
+  std::printf("encryption: %zu %#x %u, %d %d\n", encryption.size, encryption.magic,
+              encryption.version, encryption.mode, encryption.psk == nullptr);
   const ncclSimInfo_t info = NCCL_SIM_INFO_INITIALIZER;
   std::printf("simulation: %zu %#x %u %g\n", info.size, info.magic, info.version,
               static_cast<double>(info.estimatedTime));
@@ -167,6 +247,7 @@ void print_functions() {
   FUNCTION(GetErrorString);
   FUNCTION(GetLastError);
   FUNCTION(ResetDebugInit);
+  FUNCTION(SetEncryption);
   FUNCTION(GetUniqueId);
   FUNCTION(CommInitRank);
   FUNCTION(CommInitRankConfig);
@@ -174,10 +255,15 @@ void print_functions() {
   FUNCTION(CommInitAll);
   FUNCTION(CommSplit);
   FUNCTION(CommShrink);
+  FUNCTION(CommGetUniqueId);
+  FUNCTION(CommGrow);
   FUNCTION(CommFinalize);
   FUNCTION(CommDestroy);
   FUNCTION(CommAbort);
   FUNCTION(CommRevoke);
+  FUNCTION(CommSuspend);
+  FUNCTION(CommResume);
+  FUNCTION(CommMemStats);
   FUNCTION(CommGetAsyncError);
   FUNCTION(CommCount);
   FUNCTION(CommUserRank);
@@ -188,6 +274,7 @@ void print_functions() {
   FUNCTION(CommDeregister);
   FUNCTION(CommWindowRegister);
   FUNCTION(CommWindowDeregister);
+  FUNCTION(WinGetUserPtr);
   FUNCTION(RedOpCreatePreMulSum);
   FUNCTION(RedOpDestroy);
   FUNCTION(AllReduce);
@@ -199,11 +286,33 @@ void print_functions() {
   FUNCTION(AlltoAll);
   FUNCTION(Gather);
   FUNCTION(Scatter);
+  FUNCTION(AllReduceConfig);
+  FUNCTION(BroadcastConfig);
+  FUNCTION(ReduceConfig);
+  FUNCTION(AllGatherConfig);
+  FUNCTION(ReduceScatterConfig);
+  FUNCTION(AlltoAllConfig);
+  FUNCTION(GatherConfig);
+  FUNCTION(ScatterConfig);
   FUNCTION(Send);
   FUNCTION(Recv);
   FUNCTION(GroupStart);
   FUNCTION(GroupEnd);
   FUNCTION(GroupSimulateEnd);
+  FUNCTION(ParamBind);
+  FUNCTION(ParamGetI8);
+  FUNCTION(ParamGetI16);
+  FUNCTION(ParamGetI32);
+  FUNCTION(ParamGetI64);
+  FUNCTION(ParamGetU8);
+  FUNCTION(ParamGetU16);
+  FUNCTION(ParamGetU32);
+  FUNCTION(ParamGetU64);
+  FUNCTION(ParamGetStr);
+  FUNCTION(ParamGet);
+  FUNCTION(ParamGetParameter);
+  FUNCTION(ParamGetAllParameterKeys);
+  FUNCTION(ParamDumpAll);
 }
 
 }  // namespace

@@ -23,7 +23,7 @@ void expect_sum(ncclComm_t comm, float wanted) {
 TEST(Library, KnowsItsVersions) {
   int version = 0;
   EXPECT_NCCL_OK(ncclGetVersion(&version));
-  EXPECT_EQ(version, 22809);
+  EXPECT_EQ(version, 23203);
   EXPECT_STREQ(ringpressVersion(), RINGPRESS_VERSION);
 }
 
