@@ -14,6 +14,7 @@
 #include "ringpress/internal/collective.h"
 #include "ringpress/internal/link.h"
 #include "ringpress/internal/mesh.h"
+#include "ringpress/internal/one_sided.h"
 #include "ringpress/internal/rendezvous.h"
 #include "ringpress/internal/setting_types.h"
 #include "ringpress/internal/status.h"
@@ -83,6 +84,10 @@ Result<UniqueId> open_rendezvous(const AddressChoice& address, const std::string
 /// with the same message, when settings, versions or sizes differ ("RINGPRESS_CODEC: rank 0 has q4,
 /// rank 2 has q8") or two processes claim one rank; names the ranks that never came.
 Result<std::unique_ptr<Mesh>> make_mesh(const MeshOptions& options);
+
+/// Meets the other ranks as make_mesh() does, for one-sided calls.
+Result<std::unique_ptr<OneSided>> make_one_sided(const MeshOptions& options,
+                                                 const OneSidedLimits& limits);
 
 /// Meets the other ranks as make_mesh() does and fails as it does, but connects to nobody. Gives,
 /// by rank, the number of the host that it is on. Every rank gets the same answer: kRefused where

@@ -16,6 +16,7 @@
 #include "ring/bootstrap/unique_id.h"
 #include "ring/factory.h"
 #include "ring/mesh_impl.h"
+#include "ring/mesh_parts.h"
 #include "ring/transport/common/hello.h"
 #include "ring/transport/common/socket.h"
 #include "ring/transports.h"
@@ -172,7 +173,9 @@ Result<std::string> own_address(const bootstrap::UniqueId& id, const MeshOptions
   return host;
 }
 
-Result<std::unique_ptr<Mesh>> assemble(const MeshOptions& options) {
+}  // namespace
+
+Result<MeshParts> meet_and_listen(const MeshOptions& options) {
   RINGPRESS_RETURN_IF_ERROR(check_options(options));
   RINGPRESS_ASSIGN_OR_RETURN(const bootstrap::UniqueId id, bootstrap::unpack_id(options.id));
   Join join;
@@ -209,10 +212,8 @@ Result<std::unique_ptr<Mesh>> assemble(const MeshOptions& options) {
                              meet_at(id, identity.secret, join, options));
   add_peers(options, answer.endpoints, parts);
   parts.root_word = answer.word;
-  return std::unique_ptr<Mesh>(std::make_unique<MeshImpl>(std::move(parts)));
+  return parts;
 }
-
-}  // namespace
 
 Result<std::unique_ptr<Rendezvous>> prepare_rendezvous(const AddressChoice& address,
                                                        const std::string& extra_secret,
@@ -245,7 +246,8 @@ Result<UniqueId> open_rendezvous(const AddressChoice& address, const std::string
 
 Result<std::unique_ptr<Mesh>> make_mesh(const MeshOptions& options) {
   try {
-    return assemble(options);
+    RINGPRESS_ASSIGN_OR_RETURN(MeshParts parts, meet_and_listen(options));
+    return std::unique_ptr<Mesh>(std::make_unique<MeshImpl>(std::move(parts)));
   } catch (const std::exception& error) {
     return Status(Code::kSystem, std::string("cannot make the mesh: ") + error.what());
   }

@@ -73,6 +73,11 @@ class Connections {
   /// Whether `peer` reads staging memory where it lies. Any thread.
   bool read_in_place(std::size_t peer, std::size_t bytes) const;
 
+  /// `peer` has connected: frames of it may be waited for.
+  bool has_let_in(std::size_t peer) const { return peers_[peer].receive != nullptr; }
+  /// This rank has connected to it.
+  bool has_reached(std::size_t peer) const { return peers_[peer].send != nullptr; }
+
   /// How long a peer may let this rank wait. Any thread.
   void set_timeout(std::chrono::milliseconds timeout) { timeout_ = timeout; }
   std::chrono::milliseconds timeout() const { return timeout_; }

@@ -107,8 +107,12 @@ ncclResult_t ncclMemFree(void* ptr);
 /* Accepted, for programs that announce their buffers; nothing depends on it here. */
 ncclResult_t ncclCommRegister(const ncclComm_t comm, void* buff, size_t size, void** handle);
 ncclResult_t ncclCommDeregister(const ncclComm_t comm, void* handle);
+/* A window of memory of each rank, which the others may write to by one-sided calls. Every rank
+ * calls, with a buffer and a size of its own; winFlags may be any of NCCL's and mean nothing here.
+ * In a group `win` is filled at its end. The first one starts a thread that serves the calls. */
 ncclResult_t ncclCommWindowRegister(ncclComm_t comm, void* buff, size_t size, ncclWindow_t* win,
                                     int winFlags);
+/* When it returns nobody writes to the memory any more; who tries to ends all one-sided calls. */
 ncclResult_t ncclCommWindowDeregister(ncclComm_t comm, ncclWindow_t win);
 /* The buffer that `win` was registered with, of this rank. */
 ncclResult_t ncclWinGetUserPtr(ncclComm_t comm, ncclWindow_t win, void** outUserPtr);
@@ -192,6 +196,26 @@ ncclResult_t ncclSend(const void* sendbuff, size_t count, ncclDataType_t datatyp
                       ncclComm_t comm, cudaStream_t stream);
 ncclResult_t ncclRecv(void* recvbuff, size_t count, ncclDataType_t datatype, int peer,
                       ncclComm_t comm, cudaStream_t stream);
+
+/* ---- One-sided calls -------------------------------------------------------------------------*/
+/* They need no call of the peer, whose process must only live. Those of one rank for another arrive
+ * in order, and a signal after the data that it comes with. Signals are counted for each rank that
+ * sends them, sigIdx (below config.numRmaSig) and ctx (below config.numRmaCtx). A communicator
+ * without a window has none. In a group puts and signals are made after the collectives and
+ * exchanges, then the waits. */
+
+/* Writes `count` elements to the peer's window, peerWinOffset bytes from its start. When it
+ * returns, localbuff, which may be any memory, may change; the peer has the data when it has the
+ * signal. */
+ncclResult_t ncclPutSignal(const void* localbuff, size_t count, ncclDataType_t datatype, int peer,
+                           ncclWindow_t peerWin, size_t peerWinOffset, int sigIdx, int ctx,
+                           unsigned int flags, ncclComm_t comm, cudaStream_t stream);
+/* The signal alone. */
+ncclResult_t ncclSignal(int peer, int sigIdx, int ctx, unsigned int flags, ncclComm_t comm,
+                        cudaStream_t stream);
+/* Waits until there are so many signals of each kind, and takes them off the counts. */
+ncclResult_t ncclWaitSignal(int nDesc, ncclWaitSignalDesc_t* signalDescs, ncclComm_t comm,
+                            cudaStream_t stream);
 
 /* ---- Groups ----------------------------------------------------------------------------------*/
 /* Calls between start and the outermost end of a thread start together at that end. The collectives
@@ -286,6 +310,9 @@ __typeof__(ncclGatherConfig) pncclGatherConfig;
 __typeof__(ncclScatterConfig) pncclScatterConfig;
 __typeof__(ncclSend) pncclSend;
 __typeof__(ncclRecv) pncclRecv;
+__typeof__(ncclPutSignal) pncclPutSignal;
+__typeof__(ncclSignal) pncclSignal;
+__typeof__(ncclWaitSignal) pncclWaitSignal;
 __typeof__(ncclGroupStart) pncclGroupStart;
 __typeof__(ncclGroupEnd) pncclGroupEnd;
 __typeof__(ncclGroupSimulateEnd) pncclGroupSimulateEnd;

@@ -36,7 +36,7 @@ Status query(const ncclComm& comm, ncclCommProperties_t* out) {
   found.cudaDev = comm.traits().device;
   found.nvmlDev = -1;
   found.nLsaTeams = comm.size();
-  found.hostRmaSupport = false;
+  found.hostRmaSupport = comm.traits().configuration.one_sided.contexts > 0;
   found.commHash = comm.hash();
   std::memcpy(out, &found, std::min(out->size, sizeof found));
   return Status::ok();

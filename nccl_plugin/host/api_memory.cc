@@ -59,26 +59,19 @@ Status allocate(void** out, std::size_t bytes) {
   return Status::ok();
 }
 
-/// In `kind` of the communicator's.
-Status register_range(ncclComm_t comm, void* buffer, std::size_t bytes,
-                      Registrations CommObjects::*kind, void** handle) {
+Status register_range(ncclComm_t comm, const void* buffer, std::size_t bytes, void** handle) {
   RINGPRESS_ASSIGN_OR_RETURN(const std::shared_ptr<ncclComm> live, find_ready_comm(comm));
   RINGPRESS_RETURN_IF_ERROR(check_pointer(buffer, "buff"));
   if (bytes == 0) return Status(Code::kInvalidArgument, "size is 0");
-  *handle = (live->objects().*kind).add(buffer);
+  *handle = live->objects().registrations.add();
   return Status::ok();
 }
 
-Status unknown_handle(const char* name) {
-  return Status(Code::kInvalidArgument,
-                std::string(name) + " was not made for this communicator, or is deregistered");
-}
-
-Status deregister(ncclComm_t comm, const void* handle, Registrations CommObjects::*kind,
-                  const char* name) {
+Status deregister(ncclComm_t comm, const void* handle) {
   RINGPRESS_ASSIGN_OR_RETURN(const std::shared_ptr<ncclComm> live, find_comm(comm));
-  if (handle == nullptr || (live->objects().*kind).remove(handle)) return Status::ok();
-  return unknown_handle(name);
+  if (handle == nullptr || live->objects().registrations.remove(handle)) return Status::ok();
+  return Status(Code::kInvalidArgument,
+                "handle was not made for this communicator, or is deregistered");
 }
 
 }  // namespace
@@ -108,48 +101,12 @@ RINGPRESS_EXPORT ncclResult_t ncclCommRegister(const ncclComm_t comm, void* buff
                                                void** handle) {
   return firewall("ncclCommRegister", comm, [&]() -> Status {
     RINGPRESS_RETURN_IF_ERROR(check_pointer(handle, "handle"));
-    return register_range(comm, buff, size, &CommObjects::registrations, handle);
+    return register_range(comm, buff, size, handle);
   });
 }
 RINGPRESS_PROFILING_NAME(CommRegister);
 
 RINGPRESS_EXPORT ncclResult_t ncclCommDeregister(const ncclComm_t comm, void* handle) {
-  return firewall("ncclCommDeregister", comm,
-                  [&] { return deregister(comm, handle, &CommObjects::registrations, "handle"); });
+  return firewall("ncclCommDeregister", comm, [&] { return deregister(comm, handle); });
 }
 RINGPRESS_PROFILING_NAME(CommDeregister);
-
-RINGPRESS_EXPORT ncclResult_t ncclCommWindowRegister(ncclComm_t comm, void* buff, size_t size,
-                                                     ncclWindow_t* win, int winFlags) {
-  return firewall("ncclCommWindowRegister", comm, [&]() -> Status {
-    RINGPRESS_RETURN_IF_ERROR(check_pointer(win, "win"));
-    constexpr int kKnown = NCCL_WIN_COLL_SYMMETRIC | NCCL_WIN_STRICT_ORDERING | NCCL_WIN_GIN_ONLY |
-                           NCCL_WIN_CFT_COUNTED;
-    if ((winFlags & ~kKnown) != 0) {
-      return Status(Code::kInvalidArgument, "winFlags is " + std::to_string(winFlags) +
-                                                ", which has bits that no flag has");
-    }
-    void* handle = nullptr;
-    RINGPRESS_RETURN_IF_ERROR(register_range(comm, buff, size, &CommObjects::windows, &handle));
-    *win = static_cast<ncclWindow_t>(handle);
-    return Status::ok();
-  });
-}
-RINGPRESS_PROFILING_NAME(CommWindowRegister);
-
-RINGPRESS_EXPORT ncclResult_t ncclCommWindowDeregister(ncclComm_t comm, ncclWindow_t win) {
-  return firewall("ncclCommWindowDeregister", comm,
-                  [&] { return deregister(comm, win, &CommObjects::windows, "win"); });
-}
-RINGPRESS_PROFILING_NAME(CommWindowDeregister);
-
-RINGPRESS_EXPORT ncclResult_t ncclWinGetUserPtr(ncclComm_t comm, ncclWindow_t win,
-                                                void** outUserPtr) {
-  return firewall("ncclWinGetUserPtr", comm, [&]() -> Status {
-    RINGPRESS_ASSIGN_OR_RETURN(const std::shared_ptr<ncclComm> live, find_comm(comm));
-    RINGPRESS_RETURN_IF_ERROR(check_pointer(outUserPtr, "outUserPtr"));
-    *outUserPtr = live->objects().windows.memory_of(win);
-    return *outUserPtr == nullptr ? unknown_handle("win") : Status::ok();
-  });
-}
-RINGPRESS_PROFILING_NAME(WinGetUserPtr);

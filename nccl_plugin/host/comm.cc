@@ -80,12 +80,16 @@ void ncclComm::destroy() {
     }
   }
   worker_.stop();
+  objects_.windows.end();
 }
 
 bool ncclComm::stop_calls(State state, std::chrono::milliseconds patience) {
   // Ranks that meet cannot be interrupted; they have a timeout.
   if (!life_.stop(state)) return false;
-  if (communicator_ != nullptr) communicator_->abort(end_by(state == State::kRevoked));
+  const bool is_revoked = state == State::kRevoked;
+  if (communicator_ != nullptr) communicator_->abort(end_by(is_revoked));
+  objects_.windows.abort(is_revoked ? Status(Code::kRevoked, "the communicator was revoked")
+                                    : Status(Code::kAborted, "the communicator was aborted"));
   return life_.wait_for_calls(patience);
 }
 

@@ -18,6 +18,7 @@
 #include "nccl_plugin/host/grow_id.h"
 #include "nccl_plugin/host/operators.h"
 #include "nccl_plugin/host/registrations.h"
+#include "nccl_plugin/host/windows.h"
 #include "nccl_plugin/host/worker.h"
 #include "ringpress/internal/communicator.h"
 #include "ringpress/internal/status.h"
@@ -38,7 +39,7 @@ struct CommTraits {
 struct CommObjects {
   UserOperators operators;
   Registrations registrations;
-  Registrations windows;
+  Windows windows;
   GrowId grow_id;
 };
 

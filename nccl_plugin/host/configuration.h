@@ -6,17 +6,12 @@
 #include <string>
 
 #include "ringpress/internal/call_options.h"
+#include "ringpress/internal/one_sided.h"
 #include "ringpress/internal/settings.h"
 #include "ringpress/internal/status.h"
 #include "ringpress/nccl.h"
 
 namespace ringpress::nccl_plugin::host {
-
-/// What one-sided calls may name.
-struct OneSidedLimits {
-  int contexts = 1;  // 0: there are no such calls.
-  int signals = 1;   // Of each context.
-};
 
 /// What the host backend uses of an ncclConfig_t.
 struct Configuration {

@@ -1,6 +1,7 @@
 #include "nccl_plugin/host/group.h"
 
 #include <algorithm>
+#include <functional>
 #include <latch>
 #include <vector>
 
@@ -19,6 +20,9 @@ struct CommCalls {
   bool finalize = false;
   bool destroy = false;
   CallIssue issue = {};  // Of what it holds, when the group ends.
+  // One-sided calls, which need no turn of their communicator.
+  std::vector<std::function<Status()>> puts = {};
+  std::vector<std::function<Status()>> waits = {};
 };
 
 struct Group {
@@ -80,6 +84,9 @@ Status run_calls(const CommCalls& calls) {
     RINGPRESS_RETURN_IF_ERROR(calls.comm->run(
         [&](Communicator& communicator) { return communicator.exchange(calls.transfers); }));
   }
+  for (const auto* const one_sided : {&calls.puts, &calls.waits}) {
+    for (const auto& call : *one_sided) RINGPRESS_RETURN_IF_ERROR(call());
+  }
   return calls.finalize ? calls.comm->finalize() : Status::ok();
 }
 
@@ -130,7 +137,7 @@ Status run_comms(std::vector<CommCalls>& comms) {
   }
   const bool only_destroys = std::all_of(comms.begin(), comms.end(), [](const CommCalls& calls) {
     return calls.destroy && calls.setups.empty() && calls.collectives.empty() &&
-           calls.transfers.empty() && !calls.finalize;
+           calls.transfers.empty() && calls.puts.empty() && calls.waits.empty() && !calls.finalize;
   });
   Status status;
   if (!only_destroys) status = blocking ? run_blocking(comms) : run_nonblocking(comms);
@@ -215,6 +222,15 @@ Status submit_operation(const std::shared_ptr<ncclComm>& comm, const Operation& 
     calls.collectives.push_back(operation);
   }
   return Status::ok();
+}
+
+Status submit_one_sided(const std::shared_ptr<ncclComm>& comm, OneSidedKind kind,
+                        std::function<Status()> call) {
+  if (!group_is_open() && comm->traits().blocking()) return call();
+  CommCalls alone{comm, {}, {}, {}, false, false, {}};
+  CommCalls& calls = group_is_open() ? calls_of(comm) : alone;
+  (kind == OneSidedKind::kPut ? calls.puts : calls.waits).push_back(std::move(call));
+  return group_is_open() ? Status::ok() : run_alone(std::move(alone));
 }
 
 Status submit_finalize(const std::shared_ptr<ncclComm>& comm) {

@@ -3,8 +3,9 @@
 //
 // A group is a set of lanes, one per communicator. In a lane come first the setups (init, split,
 // shrink), then the collectives in the order of the calls, then all sends and receives as one
-// exchange, then finalize and destroy. Lanes run concurrently: the last one in the calling thread,
-// each other one in its communicator's thread. A lane alone thus never leaves the calling thread.
+// exchange, then puts and signals, then waits for signals, then finalize and destroy. Lanes run
+// concurrently: the last one in the calling thread, each other one in its communicator's thread. A
+// lane alone thus never leaves the calling thread.
 #ifndef NCCL_PLUGIN_HOST_GROUP_H_
 #define NCCL_PLUGIN_HOST_GROUP_H_
 
@@ -43,6 +44,10 @@ void group_note(const Status& status) noexcept;
 Status submit_setup(const std::shared_ptr<ncclComm>& comm, Setup setup);
 /// Of a blocking communicator: in an open group only.
 Status submit_operation(const std::shared_ptr<ncclComm>& comm, const Operation& operation);
+/// Of a group the puts are made before the waits.
+enum class OneSidedKind { kPut, kWait };
+Status submit_one_sided(const std::shared_ptr<ncclComm>& comm, OneSidedKind kind,
+                        std::function<Status()> call);
 Status submit_finalize(const std::shared_ptr<ncclComm>& comm);
 /// `comm` must be live; its handle dies now or at the end of the group.
 Status submit_destroy(const std::shared_ptr<ncclComm>& comm);

@@ -8,6 +8,7 @@
 #include "nccl_plugin/session/ring_topology.h"
 #include "nccl_plugin/session/usable_settings.h"
 #include "ring/factory.h"
+#include "ringpress/internal/one_sided.h"
 
 namespace ringpress {
 namespace {
@@ -65,6 +66,12 @@ Result<std::unique_ptr<Communicator>> Communicator::create(const UniqueId& id, i
   auto communicator = std::make_unique<nccl_plugin::MeshCommunicator>(std::move(mesh), settings);
   RINGPRESS_RETURN_IF_ERROR(communicator->arrange(topology));
   return std::unique_ptr<Communicator>(std::move(communicator));
+}
+
+Result<std::unique_ptr<OneSided>> OneSided::create(const UniqueId& id, int rank, int size,
+                                                   const Settings& settings,
+                                                   const OneSidedLimits& limits) {
+  return ring::make_one_sided(mesh_options(id, rank, size, settings), limits);
 }
 
 }  // namespace ringpress

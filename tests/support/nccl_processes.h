@@ -30,10 +30,13 @@ class IdPipes {
   IdPipes(const IdPipes&) = delete;
   IdPipes& operator=(const IdPipes&) = delete;
 
-  ncclUniqueId agree(int rank) const {
+  ncclUniqueId agree(int rank) const { return agree_on(rank, make_nccl_id); }
+  /// The same with an id that `make` gives, on rank 0 alone.
+  template <typename Make>
+  ncclUniqueId agree_on(int rank, Make&& make) const {
     ncclUniqueId id{};
     if (rank == 0) {
-      id = make_nccl_id();
+      id = make();
       for (const auto& ends : pipes_) {
         EXPECT_EQ(write(ends[1], &id, sizeof id), static_cast<ssize_t>(sizeof id));
       }

@@ -296,6 +296,9 @@ void print_functions() {
   FUNCTION(ScatterConfig);
   FUNCTION(Send);
   FUNCTION(Recv);
+  FUNCTION(PutSignal);
+  FUNCTION(Signal);
+  FUNCTION(WaitSignal);
   FUNCTION(GroupStart);
   FUNCTION(GroupEnd);
   FUNCTION(GroupSimulateEnd);

@@ -4,7 +4,6 @@ usage: api_header_test.py DUMP_PROGRAM            its output must be api_dump.tx
        api_header_test.py --names HEADER...       they use the names of the table, api_names.txt
        api_header_test.py --exports LIBRARY       it shows the functions of the table
        api_header_test.py --table NCCL_H LIBNCCL  prints the table: of NVIDIA's header and library
-Behind --without, names that are not there yet, as NAME,NAME.
 """
 
 import difflib
@@ -54,23 +53,17 @@ def print_table(header, library):
 
 def main():
     arguments = sys.argv[1:]
-    absent = set()
-    if "--without" in arguments:
-        at = arguments.index("--without")
-        absent = set(arguments[at + 1].split(","))
-        absent |= {"p" + name for name in absent}
-        del arguments[at:at + 2]
     if arguments[0] == "--table":
         return print_table(*arguments[1:])
     if arguments[0] == "--names":
-        wanted, got = table()[0] - absent, names_of(*arguments[1:])
+        wanted, got = table()[0], names_of(*arguments[1:])
         got -= {name for name in got if name.startswith("NCCL") and name.endswith("_H_")}
         wanted -= {"NCCL_H_"}
         problems = [f"not in NVIDIA's header: {name}" for name in sorted(got - wanted)]
         problems += [f"only in NVIDIA's header: {name}" for name in sorted(wanted - got)]
     elif arguments[0] == "--exports":
         problems = [f"not shown: {name}"
-                    for name in sorted(table()[1] - absent - functions_of(arguments[1]))]
+                    for name in sorted(table()[1] - functions_of(arguments[1]))]
     else:
         problems = compare_dump(arguments[0])
     print("\n".join(problems) or "equal")
