@@ -52,6 +52,21 @@ struct ScaleErrors {
 };
 ScaleErrors measure_scales(const void* values, std::size_t count, DType dtype,
                            const std::uint8_t* codes, std::size_t block);
+/// Whether so much less is lost with them that they are worth having.
+bool do_scales_help(const ScaleErrors& errors);
+
+/// The functions above as those of a device whose memory is the host's and where work is done at
+/// once.
+std::unique_ptr<DeviceScales> make_host_scales();
+/// A codec with coordinate scales on a device, of those that make_scaled_codec() makes: the
+/// device's own for float32, between divisions and multiplications in scratch memory. Its forms are
+/// whole, not cut into groups as the host's are: values are the host's but where a form draws
+/// random bits for itself (grid=lloyd, and partial sums of q2). With codes that are all 0 its bytes
+/// and results are those of the codec without scales. Its codec() is that one, for sizes. `device`
+/// may end before it does.
+Result<std::unique_ptr<DeviceCodec>> make_scaled_device_codec(Device& device,
+                                                              const std::string& specification,
+                                                              DType dtype, ReduceOp op);
 
 /// True for codecs that do not encode tensors but project them, which only all-reduces can do.
 /// False for what is no specification.

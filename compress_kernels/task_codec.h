@@ -93,7 +93,7 @@ class TaskCodec final : public DeviceCodec {
     });
   }
 
-  Status decode(Stream stream, std::span<const DecodeArgs> shards) override {
+  Status decode(Stream stream, std::span<const DecodeArgs> shards, std::byte*) override {
     for (const DecodeArgs& args : shards) {
       RINGPRESS_RETURN_IF_ERROR(core::check_alignment(args.values, dtype_size(codec_->dtype())));
     }

@@ -11,6 +11,7 @@
 #include "compress_kernels/cuda/tuning.h"
 #include "compress_kernels/device_family.h"
 #include "compress_kernels/models/task_models.h"
+#include "compress_kernels/scales/task_scales.h"
 #include "ringpress/internal/device.h"
 #include "ringpress/internal/status.h"
 
@@ -220,6 +221,10 @@ class CudaDevice final : public Device {
   Result<std::unique_ptr<DeviceModels>> make_models() override {
     return std::unique_ptr<DeviceModels>(
         std::make_unique<models::TaskModels<CudaBackend>>(backend_));
+  }
+  Result<std::unique_ptr<DeviceScales>> make_scales() override {
+    return std::unique_ptr<DeviceScales>(
+        std::make_unique<scales::TaskScales<CudaBackend>>(backend_));
   }
   Status check_reachable(const void* memory) override {
     const CurrentDevice current(backend_.ordinal);

@@ -23,6 +23,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "compress_kernels/core/host_device.h"
 #include "ringpress/internal/types.h"
 
 namespace ringpress::compress_kernels::scales {
@@ -35,13 +36,20 @@ inline constexpr std::uint32_t kOneBits = 0x3F800000;
 // The reciprocal of 1.5 is not 0.75: so much lower, in the last places.
 inline constexpr std::uint32_t kOddBits = 0x00155555;
 
+// Bits of a float32, for kernels too.
+RINGPRESS_HOST_DEVICE constexpr std::uint32_t scale_bits(std::uint32_t code) {
+  return kOneBits + (code << kScaleShift);
+}
+RINGPRESS_HOST_DEVICE constexpr std::uint32_t inverse_scale_bits(std::uint32_t code) {
+  return kOneBits - (code << kScaleShift) - (code % 2 != 0 ? kOddBits : 0);
+}
+
 constexpr float scale_of(std::uint8_t code) {
-  return std::bit_cast<float>(kOneBits + (std::uint32_t{code} << kScaleShift));
+  return std::bit_cast<float>(scale_bits(code));
 }
 /// 1 / scale_of(code), rounded.
 constexpr float inverse_scale_of(std::uint8_t code) {
-  return std::bit_cast<float>(kOneBits - (std::uint32_t{code} << kScaleShift) -
-                              (code % 2 != 0 ? kOddBits : 0));
+  return std::bit_cast<float>(inverse_scale_bits(code));
 }
 
 /// Arrays of any alignment but `scaled`, which is aligned for vectors.

@@ -35,7 +35,7 @@ Result<std::uint64_t> StreamCodec::encode(Stream stream, const EncodeArgs& args)
 }
 
 Status StreamCodec::decode(Stream stream, const DecodeArgs& args) {
-  return on_device_->decode(stream, {&args, 1});
+  return on_device_->decode(stream, {&args, 1}, scratch_.get());
 }
 
 Status StreamModels::prepare(const GossipOptions& options) {

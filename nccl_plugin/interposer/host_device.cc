@@ -32,7 +32,7 @@ class HostCodec final : public DeviceCodec {
     codec_->decode_add_encode(args);
     return Status::ok();
   }
-  Status decode(Stream, std::span<const DecodeArgs> shards) override {
+  Status decode(Stream, std::span<const DecodeArgs> shards, std::byte*) override {
     for (const DecodeArgs& shard : shards) codec_->decode(shard);
     return Status::ok();
   }
@@ -163,6 +163,9 @@ class HostDevice final : public Device {
 
   Result<std::unique_ptr<DeviceModels>> make_models() override {
     return std::unique_ptr<DeviceModels>(std::make_unique<HostModels>());
+  }
+  Result<std::unique_ptr<DeviceScales>> make_scales() override {
+    return compress_kernels::make_host_scales();
   }
   Status check_reachable(const void*) override { return Status::ok(); }
 

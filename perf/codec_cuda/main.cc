@@ -128,7 +128,7 @@ class Bench {
     args.wire_size = wire_bytes();
     args.count = count_;
     args.values = arrays_.output.data();
-    return codec_.decode(stream, {&args, 1});
+    return codec_.decode(stream, {&args, 1}, nullptr);
   }
   Status hop(Stream stream) {
     const std::byte* const part = part_.data();

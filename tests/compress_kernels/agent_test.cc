@@ -206,7 +206,7 @@ TEST(Agent, DecodesAnyBytes) {
       EXPECT_EQ(DeviceComparison(c, *agents).decode(shards), "");
       std::vector<std::byte> values(count * dtype_size(c.dtype));
       const DecodeArgs args{.wire = wire.data(), .count = count, .values = values.data()};
-      EXPECT_TRUE(agents->decode(nullptr, {&args, 1}).is_ok());
+      EXPECT_TRUE(agents->decode(nullptr, {&args, 1}, nullptr).is_ok());
     }
   }
 }
@@ -239,7 +239,7 @@ class OverrunningCodec final : public DeviceCodec {
     codec_->decode_add_encode(args);
     return Status::ok();
   }
-  Status decode(Stream, std::span<const DecodeArgs> shards) override {
+  Status decode(Stream, std::span<const DecodeArgs> shards, std::byte*) override {
     for (const DecodeArgs& args : shards) codec_->decode(args);
     return Status::ok();
   }

@@ -123,7 +123,8 @@ class DeviceComparison {
       args.values = actual[i]->decoded.data();
       all.push_back(args);
     }
-    return judge("decode", device_.decode(nullptr, all), actual, expected);
+    ScratchMemory scratch(device_, std::span<const DecodeArgs>(all));
+    return judge("decode", device_.decode(nullptr, all, scratch.data()), actual, expected);
   }
 
   /// On the first shard; from then on there is no other.

@@ -10,6 +10,7 @@
 #include "compress_kernels/device_plan.h"
 #include "compress_kernels/factory.h"
 #include "compress_kernels/models/task_models.h"
+#include "compress_kernels/scales/task_scales.h"
 #include "ringpress/internal/device.h"
 #include "tests/compress_kernels/fiber_backend.h"
 #include "tests/compress_kernels/host_memory_device.h"
@@ -49,6 +50,10 @@ class FiberDevice : public HostMemoryDevice {
   Result<std::unique_ptr<DeviceModels>> make_models() override {
     return std::unique_ptr<DeviceModels>(
         std::make_unique<models::TaskModels<FiberBackend>>(backend_));
+  }
+  Result<std::unique_ptr<DeviceScales>> make_scales() override {
+    return std::unique_ptr<DeviceScales>(
+        std::make_unique<scales::TaskScales<FiberBackend>>(backend_));
   }
 
  private:

@@ -10,6 +10,7 @@
 #include "compress_kernels/powersgd/task_projection.h"
 #include "compress_kernels/randk/randk_agent.cuh"
 #include "compress_kernels/randk/task_projection.h"
+#include "compress_kernels/scales/scales_agent.cuh"
 #include "tests/compress_kernels/fiber_backend.h"
 #include "tests/support/simt.h"
 
@@ -35,6 +36,8 @@ void run_task(const FiberSimt& simt, const Task& task) {
     powersgd::ColumnAgent<FiberSimt, T>::run(simt, task);
   } else if constexpr (Runs<models::ModelAgent<FiberSimt, T>, Task>) {
     models::ModelAgent<FiberSimt, T>::run(simt, task);
+  } else if constexpr (Runs<scales::ScalesAgent<FiberSimt, T>, Task>) {
+    scales::ScalesAgent<FiberSimt, T>::run(simt, task);
   } else {
     powersgd::MatrixAgent<FiberSimt, T>::run(simt, task);
   }
@@ -97,6 +100,11 @@ RINGPRESS_PROJECTION_ON_FIBERS(models::MeanTask)
 RINGPRESS_PROJECTION_ON_FIBERS(models::LengthTask)
 RINGPRESS_PROJECTION_ON_FIBERS(models::AddValuesTask)
 RINGPRESS_PROJECTION_ON_FIBERS(models::TotalTask)
+RINGPRESS_PROJECTION_ON_FIBERS(scales::DivideTask)
+RINGPRESS_PROJECTION_ON_FIBERS(scales::MultiplyTask)
+RINGPRESS_PROJECTION_ON_FIBERS(scales::LearnTask)
+RINGPRESS_PROJECTION_ON_FIBERS(scales::MeasureTask)
+RINGPRESS_PROJECTION_ON_FIBERS(scales::SettleTask)
 
 }  // namespace ringpress::compress_kernels::testing
 

@@ -64,6 +64,7 @@ class HostMemoryDevice : public Device {
   Result<std::unique_ptr<DeviceModels>> make_models() override {
     return Status(Code::kUnsupported, "no kernels");
   }
+  Result<std::unique_ptr<DeviceScales>> make_scales() override { return make_host_scales(); }
 
  private:
   std::vector<std::unique_ptr<std::byte[]>> memory_;

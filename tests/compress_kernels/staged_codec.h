@@ -197,16 +197,20 @@ class StagedCodec final : public DeviceCodec {
     return area.fetch();
   }
 
-  Status decode(Stream stream, std::span<const DecodeArgs> shards) override {
+  Status decode(Stream stream, std::span<const DecodeArgs> shards,
+                std::byte* scratch) override {
     StagingArea area(device_, memory_, bytes_);
     std::vector<DecodeArgs> staged(shards.begin(), shards.end());
+    std::size_t most = 0;
+    for (const DecodeArgs& args : staged) most = std::max(most, args.count);
+    std::byte* const staged_scratch = area.put(scratch, scratch_bytes(shards.size(), most));
     for (DecodeArgs& args : staged) {
       args.wire = area.put(args.wire, codec().wire_bytes(args.count, args.form));
       args.values = area.put(args.values, args.count * dtype_size(codec().dtype()));
-      put_agreed(area, args);
+      put_shared(area, args);
     }
     RINGPRESS_RETURN_IF_ERROR(area.send());
-    RINGPRESS_RETURN_IF_ERROR(codec_->decode(stream, staged));
+    RINGPRESS_RETURN_IF_ERROR(codec_->decode(stream, staged, staged_scratch));
     return area.fetch();
   }
 
@@ -235,11 +239,13 @@ class StagedCodec final : public DeviceCodec {
     args.decoded = area.put(args.decoded, bytes);
     args.residual = reinterpret_cast<float*>(area.put(args.residual, args.count * sizeof(float)));
     args.wire = area.put(args.wire, codec().wire_bytes(args.count, args.form));
-    put_agreed(area, args);
+    put_shared(area, args);
   }
 
+  /// What is equal on all ranks.
   template <typename Args>
-  void put_agreed(StagingArea& area, Args& args) const {
+  void put_shared(StagingArea& area, Args& args) const {
+    args.scales = reinterpret_cast<const std::uint8_t*>(area.put(args.scales, args.count));
     const Agreement* const agreement = codec().agreement();
     if (agreement == nullptr) return;
     args.agreed.tensor = area.put(args.agreed.tensor, agreement->tensor_bytes());

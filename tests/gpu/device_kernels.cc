@@ -22,6 +22,7 @@
 #include "tests/compress_kernels/model_comparison.h"
 #include "tests/compress_kernels/projection_comparison.h"
 #include "tests/compress_kernels/random_case.h"
+#include "tests/compress_kernels/scales_comparison.h"
 #include "tests/compress_kernels/staged_codec.h"
 
 namespace ringpress::compress_kernels::testing {
@@ -50,7 +51,7 @@ std::string quoted(const std::string& text) {
   return result + '"';
 }
 
-enum class Kind { kCodec, kProjection, kModels };
+enum class Kind { kCodec, kProjection, kModels, kScales };
 
 /// What was tried of one specification.
 struct Tally {
@@ -84,6 +85,8 @@ class Checker {
         return compare_projections(random_projection(name, most, engine), device_);
       case Kind::kModels:
         return compare_models(random_model_case(most, engine), device_);
+      case Kind::kScales:
+        return compare_scales(random_scales_case(most, engine), device_);
     }
     return "no such kind";
   }
@@ -130,6 +133,7 @@ int check(Device& device, double seconds, std::size_t most, std::uint32_t seed) 
   for (const std::string& name : projection_specifications())
     tallies.push_back({name, Kind::kProjection, 0, 0, ""});
   tallies.push_back({"gossip", Kind::kModels, 0, 0, ""});
+  tallies.push_back({"scales", Kind::kScales, 0, 0, ""});
   std::mt19937 engine(seed);
   const auto begin = Clock::now();
   do {
@@ -221,7 +225,7 @@ Work work_of(const Row& row, DeviceCodec& codec, const Arrays& arrays) {
   decode.count = arrays.count;
   decode.values = arrays.decoded;
   if (operation == "decode") {
-    return {raw + wire, [&codec, decode] { return codec.decode(nullptr, {&decode, 1}); }};
+    return {raw + wire, [&codec, decode] { return codec.decode(nullptr, {&decode, 1}, nullptr); }};
   }
   if (operation == "hop") {
     return {raw + 2 * wire, [&codec, arrays] {
@@ -250,7 +254,7 @@ Work unfused_hop(DeviceCodec& codec, DeviceCodec& adder, const Arrays& arrays) {
             decode.wire = arrays.wire;
             decode.count = arrays.count;
             decode.values = arrays.decoded;
-            RINGPRESS_RETURN_IF_ERROR(codec.decode(nullptr, {&decode, 1}));
+            RINGPRESS_RETURN_IF_ERROR(codec.decode(nullptr, {&decode, 1}, nullptr));
             const std::byte* const part = arrays.decoded;
             DecodeAddEncodeArgs add;
             add.wires = {&part, 1};

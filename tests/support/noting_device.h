@@ -160,8 +160,9 @@ class NotingCodec final : public DeviceCodec {
     note_agreed(stream, codec(), args.agreed, args.count);
     return Status::ok();
   }
-  Status decode(Stream stream, std::span<const DecodeArgs> shards) override {
+  Status decode(Stream stream, std::span<const DecodeArgs> shards, std::byte* scratch) override {
     notes->operation(stream);
+    notes->access(stream, scratch, kScratchBytes, true, "decode writes scratch");
     for (const DecodeArgs& args : shards) {
       notes->access(stream, args.wire, args.wire_size, false, "decode reads");
       notes->access(stream, args.values, args.count * 4, true, "decode writes values");

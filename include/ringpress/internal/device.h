@@ -55,8 +55,8 @@ class DeviceCodec {
   /// codec().agreement() in a stream; null if that is. Lives as long as this.
   virtual DeviceAgreement* agreement() { return nullptr; }
 
-  /// Bytes that encode() of so many shards, and decode_add_encode(), use between their launches if
-  /// no shard has more than `count` elements. 0: none.
+  /// Bytes that an operation on so many shards uses between its launches if none of them has more
+  /// than `count` elements. 0: none.
   virtual std::size_t scratch_bytes(std::size_t, std::size_t) const { return 0; }
   /// kUnsupported for such a form, or a hop that adds up so many wires in it, if there are no
   /// kernels for it.
@@ -67,8 +67,8 @@ class DeviceCodec {
   /// `scratch`: as in encode(), of one shard.
   virtual Status decode_add_encode(Stream stream, const DecodeAddEncodeArgs& args,
                                    std::byte* scratch) = 0;
-  /// One launch for all of them.
-  virtual Status decode(Stream stream, std::span<const DecodeArgs> shards) = 0;
+  /// All of them together. `scratch`: as in encode().
+  virtual Status decode(Stream stream, std::span<const DecodeArgs> shards, std::byte* scratch) = 0;
 };
 
 /// Arguments of the operations of a DeviceProjection: those of a Projection, whose arrays (but not
@@ -164,6 +164,82 @@ class DeviceModels {
                              void* to) = 0;
 };
 
+/// Values of a tensor, and their residual, on their way into a codec with coordinate scales.
+struct DividedPart {
+  const void* values = nullptr;  // Aligned to their elements.
+  const float* residual = nullptr;  // Null: none.
+  const std::uint8_t* codes = nullptr;
+  std::size_t count = 0;
+  float* scaled = nullptr;  // Get both, divided.
+  float* scaled_residual = nullptr;
+};
+/// And on their way out of it.
+struct MultipliedPart {
+  const float* scaled = nullptr;
+  const float* scaled_residual = nullptr;
+  const std::uint8_t* codes = nullptr;
+  std::size_t count = 0;
+  void* values = nullptr;     // As above; null: not wanted. May be `scaled`.
+  float* residual = nullptr;  // Null: none.
+};
+
+/// Whether a tensor's calls are divided by scales, as one word, which streams write at once.
+struct ScaleUse {
+  bool is_helped = false;
+  std::uint32_t scaled_calls = 0;  // Of the first `calls` calls.
+  std::uint32_t calls = 0;         // Below 2^31.
+
+  static constexpr ScaleUse of(std::uint64_t word) {
+    return {(word & 1) != 0, static_cast<std::uint32_t>(word >> 1),
+            static_cast<std::uint32_t>(word >> 33)};
+  }
+  /// After `now` calls it was found out whether scales help.
+  constexpr ScaleUse settled(std::uint32_t now, bool helped) const {
+    return {helped, scaled_calls + (is_helped ? now - calls : 0), now};
+  }
+  constexpr std::uint64_t word() const {
+    return std::uint64_t{calls} << 33 | std::uint64_t{scaled_calls} << 1 | (is_helped ? 1U : 0U);
+  }
+};
+
+/// What is kept on a device of a tensor's coordinate scales.
+struct KeptScales {
+  float* squares = nullptr;       // Of each value's results, a running mean.
+  std::uint8_t* codes = nullptr;  // By these; zeros, which stand for 1, as long as scales do not help.
+  std::uint64_t* use = nullptr;   // ScaleUse::word().
+  std::size_t count = 0;          // Values.
+  std::size_t block = 1;          // Of the codec.
+};
+
+/// What is lost without scales and with them (ScaleErrors of compress_kernels/factory.h), in a part
+/// of the blocks.
+struct ScaleErrorPart {
+  double plain = 0;
+  double scaled = 0;
+};
+inline constexpr std::size_t kScaleErrorParts = 2048;
+
+/// Coordinate scales in a stream. What comes out is that of the functions for host memory
+/// (compress_kernels/factory.h), bit for bit. All that is decided by it is equal on all devices.
+class DeviceScales {
+ public:
+  virtual ~DeviceScales() = default;
+
+  /// One launch for all of them, values of this type.
+  virtual Status divide(Stream stream, DType dtype, std::span<const DividedPart> parts) = 0;
+  virtual Status multiply(Stream stream, DType dtype, std::span<const MultipliedPart> parts) = 0;
+
+  /// By the result of the tensor's call number `calls`: whether its scales help, for codes that are
+  /// found from then on. `parts`: kScaleErrorParts of them, on the device.
+  virtual Status measure(Stream stream, const KeptScales& tensor, const GradientSpan& result,
+                         std::uint32_t calls, ScaleErrorPart* parts) = 0;
+  /// The result moves the squares by `weight`, and new codes are found.
+  virtual Status learn(Stream stream, const KeptScales& tensor, const GradientSpan& result,
+                       float weight) = 0;
+  /// Finds codes by squares that stay as they are.
+  virtual Status find(Stream stream, const KeptScales& tensor) = 0;
+};
+
 /// One accelerator of this process. Its operations may be called whatever device is current in the
 /// calling thread, and leave that as it was. One thread at a time.
 class Device {
@@ -221,6 +297,10 @@ class Device {
   virtual Result<std::unique_ptr<DeviceProjection>> make_projection(
       const std::string& specification, DType dtype, ReduceOp op) = 0;
   virtual Result<std::unique_ptr<DeviceModels>> make_models() = 0;
+  /// kUnsupported: this device has no kernels for them.
+  virtual Result<std::unique_ptr<DeviceScales>> make_scales() {
+    return Status(Code::kUnsupported, "no kernels for coordinate scales");
+  }
   /// kInvalidArgument: memory that kernels of this device cannot reach, as far as it is known.
   virtual Status check_reachable(const void* memory) = 0;
 };

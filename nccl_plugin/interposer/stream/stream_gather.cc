@@ -89,7 +89,7 @@ Status GatherCall::decode(std::size_t chunk) {
     args.form = {parts_.world, parts_.world};
     decodes.push_back(args);
   }
-  return parts_.codec->decode(lane.stream(), decodes);
+  return parts_.codec->decode(lane.stream(), decodes, lane.scratch());
 }
 
 }  // namespace

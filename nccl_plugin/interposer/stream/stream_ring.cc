@@ -166,7 +166,7 @@ Status RingCall::complete(std::size_t slice) {
 Status RingCall::take_result(std::size_t stage, Side side, std::size_t slice) {
   const DecodeArgs args =
       decode_arguments(schedule_.shard_in(stage, side), slice, arriving(stage, side, slice));
-  return parts_.codec->decode(parts_.lane->stream(), {&args, 1});
+  return parts_.codec->decode(parts_.lane->stream(), {&args, 1}, parts_.lane->scratch());
 }
 
 /// Both sides send the complete sum from the same memory, and results from where they arrived.

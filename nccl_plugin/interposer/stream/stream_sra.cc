@@ -227,8 +227,9 @@ Status SraCall::decode(std::size_t chunk) {
     if (peer == parts_.rank || chunk_of_shard(peer, chunk).count == 0) continue;
     arguments_.decodes.push_back(decode_arguments(peer, chunk, regions_.gathered(chunk, peer)));
   }
-  return arguments_.decodes.empty() ? Status::ok()
-                                    : parts_.codec->decode(lane.stream(), arguments_.decodes);
+  return arguments_.decodes.empty()
+             ? Status::ok()
+             : parts_.codec->decode(lane.stream(), arguments_.decodes, lane.scratch());
 }
 
 ncclResult_t SraCall::scatter(std::size_t chunk) {

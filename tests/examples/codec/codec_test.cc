@@ -134,7 +134,7 @@ TEST(ExampleCodec, KernelsEncodeAndDecodeAsTheHost) {
       decoding.wire = device.wire.data();
       decoding.count = count;
       decoding.values = decoded.data();
-      ASSERT_TRUE(codec->decode(nullptr, {&decoding, 1}).is_ok());
+      ASSERT_TRUE(codec->decode(nullptr, {&decoding, 1}, nullptr).is_ok());
       EXPECT_EQ(decoded, device.decoded) << count << ' ' << dtype_name(dtype);
     }
   }

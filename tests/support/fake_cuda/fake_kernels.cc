@@ -13,6 +13,7 @@
 #include "compress_kernels/qsgd/merge.h"
 #include "compress_kernels/qsgd/transcoder.h"
 #include "compress_kernels/randk/task_projection.h"
+#include "compress_kernels/scales/device_tasks.h"
 #include "compress_kernels/task_codec.h"
 #include "compress_kernels/uniform/uniform.h"
 #include "tests/compress_kernels/fiber_backend.h"
@@ -215,6 +216,11 @@ ON_FIBERS(models::MeanTask)
 ON_FIBERS(models::LengthTask)
 ON_FIBERS(models::AddValuesTask)
 ON_FIBERS(models::TotalTask)
+ON_FIBERS(scales::DivideTask)
+ON_FIBERS(scales::MultiplyTask)
+ON_FIBERS(scales::LearnTask)
+ON_FIBERS(scales::MeasureTask)
+ON_FIBERS(scales::SettleTask)
 #undef ON_FIBERS
 
 }  // namespace ringpress::compress_kernels::cuda
