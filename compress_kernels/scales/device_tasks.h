@@ -44,6 +44,7 @@ struct MeasureTask : core::WarpTask {
 /// *use says what the parts say. One piece.
 struct SettleTask : core::WarpTask {
   std::uint64_t* use = nullptr;
+  const std::uint64_t* agreed = nullptr;  // As in KeptScales.
   const ScaleErrorPart* parts = nullptr;
   std::uint32_t calls = 0;
 };

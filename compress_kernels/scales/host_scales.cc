@@ -50,7 +50,9 @@ class HostScales final : public DeviceScales {
       errors.plain += of_block.plain;
       errors.scaled += of_block.scaled;
     }
-    *tensor.use = ScaleUse::of(*tensor.use).settled(calls, do_scales_help(errors)).word();
+    const bool may_help = tensor.agreed == nullptr || *tensor.agreed != 0;
+    const bool helps = may_help && do_scales_help(errors);
+    *tensor.use = ScaleUse::of(*tensor.use).settled(calls, helps).word();
     return Status::ok();
   }
   Status learn(Stream stream, const KeptScales& tensor, const GradientSpan& result,

@@ -96,7 +96,9 @@ class ScalesAgent {
       for (unsigned mask = 1; mask < core::kLanes; mask *= 2) core::add_lanes(simt, mask, errors);
       if (simt.lane() != 0) return;
       const ScaleUse before = ScaleUse::of(simt.template load<std::uint64_t>(task.use));
-      const bool helps = is_helped(errors[0], errors[1]);
+      const bool may_help =
+          task.agreed == nullptr || simt.template load<std::uint64_t>(task.agreed) != 0;
+      const bool helps = may_help && is_helped(errors[0], errors[1]);
       simt.store(task.use, before.settled(task.calls, helps).word());
     });
   }

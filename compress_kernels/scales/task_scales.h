@@ -30,7 +30,7 @@ class TaskScales final : public DeviceScales {
     const MeasureTask measure{{}, tensor, result.values, parts};
     RINGPRESS_RETURN_IF_ERROR(
         backend_.launch(stream, result.dtype, measure, kScaleErrorParts / 2));
-    const SettleTask settle{{}, tensor.use, parts, calls};
+    const SettleTask settle{{}, tensor.use, tensor.agreed, parts, calls};
     return backend_.launch(stream, result.dtype, settle, std::size_t{1});
   }
   Status learn(Stream stream, const KeptScales& tensor, const GradientSpan& result,

@@ -36,6 +36,7 @@ add_library(ringpress_interposer OBJECT
   interposer/stream/stream_guard.cc
   interposer/stream/stream_hier.cc
   interposer/stream/stream_lazy.cc
+  interposer/stream/stream_scales.cc
   interposer/stream/stream_projection.cc
   interposer/stream/stream_ring.cc
   interposer/stream/stream_sra.cc

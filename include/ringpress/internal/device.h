@@ -207,6 +207,7 @@ struct KeptScales {
   float* squares = nullptr;       // Of each value's results, a running mean.
   std::uint8_t* codes = nullptr;  // By these; zeros, which stand for 1, as long as scales do not help.
   std::uint64_t* use = nullptr;   // ScaleUse::word().
+  const std::uint64_t* agreed = nullptr;  // Null, or scales are not used as long as this is 0.
   std::size_t count = 0;          // Values.
   std::size_t block = 1;          // Of the codec.
 };

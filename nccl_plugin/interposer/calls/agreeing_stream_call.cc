@@ -151,6 +151,7 @@ EncodeArgs AgreeingStreamCall::encode_arguments(std::size_t owner, std::size_t c
   args.random = random_key(range);
   args.form = {summed, parts_.world};
   args.agreed = agreed(owner, chunk);
+  args.scales = scales(range);
   return args;
 }
 
@@ -164,6 +165,7 @@ DecodeAddEncodeArgs AgreeingStreamCall::hop_arguments(std::size_t owner, std::si
   args.random = random_key(range);
   args.form = {summed, parts_.world};
   args.agreed = agreed(owner, chunk);
+  args.scales = scales(range);
   args.memory = call_memory();
   return args;
 }
@@ -179,6 +181,7 @@ DecodeArgs AgreeingStreamCall::decode_arguments(std::size_t owner, std::size_t c
   args.divisor = divisor_of_decoded();
   args.form = {parts_.world, parts_.world};
   args.agreed = agreed(owner, chunk);
+  args.scales = scales(range);
   return args;
 }
 

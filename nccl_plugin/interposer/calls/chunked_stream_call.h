@@ -35,6 +35,9 @@ class ChunkedStreamCall : public StreamCall {
   float* residual(const Range& range) const {
     return parts_.residual == nullptr ? nullptr : parts_.residual + range.offset;
   }
+  const std::uint8_t* scales(const Range& range) const {
+    return parts_.scales == nullptr ? nullptr : parts_.scales + range.offset;
+  }
   /// What a complete sum is divided by before it is encoded.
   std::size_t divisor() const;
   /// What it is divided by when it is decoded: codecs that sum codes leave averages to this.

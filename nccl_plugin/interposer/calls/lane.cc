@@ -1,5 +1,7 @@
 #include "nccl_plugin/interposer/calls/lane.h"
 
+#include <algorithm>
+
 namespace ringpress::nccl_plugin::interposer {
 
 namespace {
@@ -17,11 +19,12 @@ Result<std::unique_ptr<Lane>> Lane::make(Device& device, LaneShape shape) {
   std::unique_ptr<Lane> lane(new Lane(device, shape));
   const std::size_t chunks = shape.slots * shape.regions * shape.region_bytes;
   const std::size_t agreement = (1 + shape.agreement_slots) * shape.agreement_bytes;
+  const std::size_t scratch = std::max(shape.scratch_bytes, shape.scales_bytes);
   RINGPRESS_ASSIGN_OR_RETURN(void* memory,
-                             device.allocate(chunks + agreement + shape.scratch_bytes));
+                             device.allocate(chunks + agreement + scratch));
   lane->memory_ = static_cast<std::byte*>(memory);
   lane->agreement_memory_ = lane->memory_ + chunks;
-  if (shape.scratch_bytes > 0) lane->scratch_ = lane->agreement_memory_ + agreement;
+  if (scratch > 0) lane->scratch_ = lane->agreement_memory_ + agreement;
   RINGPRESS_ASSIGN_OR_RETURN(lane->stream_, device.create_stream());
   lane->has_stream_ = true;
   for (Event& event : lane->all_events_) {

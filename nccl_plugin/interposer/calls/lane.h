@@ -21,7 +21,8 @@ struct LaneShape {
   std::size_t region_bytes = 0;     // The most that its encoded form takes.
   std::size_t agreement_slots = 0;  // Chunks that are agreed on or under way at a time,
   std::size_t agreement_bytes = 0;  // and the most that the summaries of one of all shards take.
-  std::size_t scratch_bytes = 0;    // The most that an operation of a codec wants.
+  std::size_t scratch_bytes = 0;    // The most that an operation of a codec wants,
+  std::size_t scales_bytes = 0;     // and of one with coordinate scales, which graphs have not.
 };
 
 /// Exchanges that are under way at a time, while the one after them is prepared.
@@ -49,7 +50,7 @@ class Lane {
   }
 
   /// Memory for one operation of a codec at a time: all are asked for in stream(). Null if none
-  /// wants any.
+  /// wants any. Between two calls, that of what is learnt of one.
   std::byte* scratch() const { return scratch_; }
 
   struct Events {

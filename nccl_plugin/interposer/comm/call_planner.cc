@@ -185,6 +185,7 @@ void CallPlanner::tell_sequence(const PlannedCall& planned) {
     const std::size_t count = parts_.policy.residual_count(call, way);
     const bool asks = count == call.count && keeps_residual(call, planned.decision, count);
     if (asks) users.add(CallUser::kFeedback);
+    if (is_all_reduce && parts_.scales != nullptr) users.add(CallUser::kScales);
   }
   parts_.sequence->tell(tensor_of(call, call.count), users);
 }

@@ -30,7 +30,9 @@ class CallStarter {
   WhyExact why_not_begun(const Status& error) { return parts_.statistics.why_not_begun(error); }
   /// After a call's last step. `taken`: since its first began.
   void finish(const StreamCall& call, std::chrono::nanoseconds taken) {
-    parts_.statistics.count_sent({call.raw_bytes(), call.sent_bytes(), taken, parts_.kept_bytes()});
+    const std::uint64_t scaled = parts_.scales == nullptr ? 0 : parts_.scales->scaled_calls();
+    parts_.statistics.count_sent(
+        {call.raw_bytes(), call.sent_bytes(), taken, parts_.kept_bytes(), scaled});
   }
 
   /// Of calls that may be put off, which there are only where this is.
@@ -54,6 +56,8 @@ class CallStarter {
   Status find_memory(const Call& call, const Decision& decision, Way way, StreamCallParts* parts,
                      ProjectionParts* projection);
   HostParts host_parts(const Call& call) const;
+  Result<StreamScales::Chosen> choose_scales(const PlannedCall& planned, Way way,
+                                             StreamCallParts* parts);
 
   CommParts& parts_;
   CallPlanner& planner_;

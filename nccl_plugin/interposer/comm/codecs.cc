@@ -4,6 +4,7 @@
 
 #include "compress_kernels/factory.h"
 #include "nccl_plugin/interposer/calls/agreeing_stream_call.h"
+#include "nccl_plugin/interposer/stream/stream_scales.h"
 #include "nccl_plugin/session/calls/named_codec.h"
 #include "ringpress/internal/hash.h"
 
@@ -49,6 +50,18 @@ Status DeviceCodecs::make_projection(DType dtype, ReduceOp op, const std::string
   return Status::ok();
 }
 
+/// The same on all ranks: of a codec that can have scales, where the device has kernels for them.
+Status DeviceCodecs::make_scaled(DType dtype, ReduceOp op, const std::string& specification,
+                                 PreparedCodec* made) const {
+  auto scaled = compress_kernels::make_scaled_device_codec(device_, specification, dtype, op);
+  if (scaled.status().code() == Code::kUnsupported) return Status::ok();
+  RINGPRESS_RETURN_IF_ERROR(scaled.status());
+  RINGPRESS_RETURN_IF_ERROR(check_forms(*scaled.value()));
+  RINGPRESS_ASSIGN_OR_RETURN(made->scale_block, compress_kernels::block_of_scales(specification));
+  made->scaled = std::move(scaled).value();
+  return Status::ok();
+}
+
 Result<PreparedCodec> DeviceCodecs::make(DType dtype, ReduceOp op,
                                          const std::string& specification) const {
   PreparedCodec made;
@@ -58,6 +71,7 @@ Result<PreparedCodec> DeviceCodecs::make(DType dtype, ReduceOp op,
     RINGPRESS_ASSIGN_OR_RETURN(made.codec, device_.make_codec(specification, dtype, op));
   }
   if (made.codec != nullptr) RINGPRESS_RETURN_IF_ERROR(check_forms(*made.codec));
+  if (wants_scales_) RINGPRESS_RETURN_IF_ERROR(make_scaled(dtype, op, specification, &made));
   RINGPRESS_ASSIGN_OR_RETURN(made.takes_error_feedback,
                              compress_kernels::takes_error_feedback(specification));
   made.loss = loss_without_feedback(specification, false);
@@ -69,9 +83,12 @@ Status DeviceCodecs::prepare(DType dtype, ReduceOp op, const std::string& specif
   const auto make_one = [this](const std::string& name, DType type, ReduceOp operation) {
     return make(type, operation, name);
   };
-  Status made = cache_.find_or_make(specification, dtype, op, make_one).status();
+  const auto found = cache_.find_or_make(specification, dtype, op, make_one);
+  Status made = found.status();
   if (!made.is_ok() && made.code() != Code::kUnsupported) return made;
-  usable_ = combine_hash(usable_, made.is_ok() ? 1 : 0);
+  const bool has_scales = made.is_ok() && found.value()->scaled != nullptr;
+  have_scales_ |= has_scales;
+  usable_ = combine_hash(usable_, (made.is_ok() ? 1U : 0U) + (has_scales ? 2U : 0U));
   if (problem_.is_ok()) problem_ = made;
   return Status::ok();
 }
@@ -98,6 +115,11 @@ void DeviceCodecs::size_lane(LaneShape* shape, std::size_t world) const {
     const Codec& codec = made.codec->codec();
     shape->scratch_bytes =
         std::max(shape->scratch_bytes, made.codec->scratch_bytes(world, shape->chunk_elements));
+    if (made.scaled != nullptr) {
+      shape->scales_bytes =
+          std::max({shape->scales_bytes, StreamScales::kScratchBytes,
+                    made.scaled->scratch_bytes(world, shape->chunk_elements)});
+    }
     shape->agreement_bytes =
         std::max(shape->agreement_bytes, agreement_bytes(codec, shape->chunk_elements, world));
     for (std::size_t summed = 1; summed <= world; ++summed) {

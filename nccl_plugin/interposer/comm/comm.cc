@@ -7,6 +7,7 @@
 #include "nccl_plugin/errors/warn_once.h"
 #include "nccl_plugin/interposer/devices.h"
 #include "nccl_plugin/interposer/last_error.h"
+#include "nccl_plugin/session/calls/coordinate_scales.h"
 #include "nccl_plugin/session/rules/rule_codecs.h"
 #include "nccl_plugin/session/statistics_file.h"
 #include "nccl_plugin/session/tuning/tuned_calls.h"
@@ -32,7 +33,8 @@ Comm::Comm(CommIdentity identity, const ringpressRealNccl& real, const Settings&
              {real, rank.handle, *device},
              {settings, rank.size, real.CommSplit != nullptr, identity_.name},
              {*device, static_cast<std::size_t>(rank.size),
-              traits_of(unsplit_algorithm(settings)).goes_round}} {}
+              traits_of(unsplit_algorithm(settings)).goes_round,
+              CoordinateScales::may_be_wanted(settings)}} {}
 
 Result<std::unique_ptr<Comm>> Comm::make(const ringpressRealNccl& real, const Settings& settings,
                                          ncclComm_t handle, CommIdentity identity) {
@@ -104,6 +106,11 @@ Status Comm::prepare_to_compress() {
   if (compresses(settings.mode)) room = parts_.codecs.room(hosts, settings.all_gather);
   RINGPRESS_ASSIGN_OR_RETURN(parts_.kept, KeptMemory::make(parts_.device, exchange().stream(),
                                                            settings, room, parts_.sequence));
+  if (parts_.codecs.have_scales()) {
+    RINGPRESS_ASSIGN_OR_RETURN(
+        parts_.scales,
+        StreamScales::make(device, settings.feedback_limit_bytes, parts_.sequence));
+  }
   if (tuning::TunedCalls::has_choice(settings)) {
     RINGPRESS_ASSIGN_OR_RETURN(parts_.guard, StreamGuard::make(device, settings, rank()));
   }

@@ -22,6 +22,12 @@ void MemoryAgreement::note(std::size_t projected_bytes, std::uint64_t capture, b
   }
 }
 
+/// Calls in graphs have none.
+WorkspaceShape without_scales(WorkspaceShape shape) {
+  shape.whole.scales_bytes = shape.cross.scales_bytes = 0;
+  return shape;
+}
+
 float* DeviceResiduals::allocate(std::size_t count) {
   Result<void*> memory = device_.allocate(count * sizeof(float));
   if (!memory.is_ok()) return nullptr;
@@ -38,7 +44,7 @@ KeptMemory::KeptMemory(std::shared_ptr<Device> device, Stream stream, const Sett
     : settings_(settings),
       device_(*device),
       stream_(stream),
-      shape_(shape),
+      graph_shape_(without_scales(shape)),
       agreement_(shape.projected_bytes),
       workspace_(std::move(workspace)),
       captured_(std::move(device)),
@@ -58,7 +64,7 @@ Result<KeptMemory::Room> KeptMemory::room_of(const Call& call, Way way) {
   if (settings_.graph) {
     RINGPRESS_ASSIGN_OR_RETURN(const std::uint64_t capture, device_.capture(call.stream));
     if (capture != 0) {
-      RINGPRESS_ASSIGN_OR_RETURN(workspace, captured_.of(capture, call.stream, shape_));
+      RINGPRESS_ASSIGN_OR_RETURN(workspace, captured_.of(capture, call.stream, graph_shape_));
     }
   }
   return Room{workspace, way.is_hierarchical() ? &workspace->cross() : &workspace->whole()};

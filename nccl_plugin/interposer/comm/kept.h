@@ -97,7 +97,7 @@ class KeptMemory {
   const Settings& settings_;
   Device& device_;
   const Stream stream_;
-  const WorkspaceShape shape_;
+  const WorkspaceShape graph_shape_;  // Of workspaces of graphs.
   MemoryAgreement agreement_;
   std::unique_ptr<Workspace> workspace_;
   CapturedWorkspaces captured_;

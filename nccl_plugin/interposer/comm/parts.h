@@ -13,6 +13,7 @@
 #include "nccl_plugin/interposer/comm/policy.h"
 #include "nccl_plugin/interposer/stream/stream_guard.h"
 #include "nccl_plugin/interposer/stream/stream_lazy.h"
+#include "nccl_plugin/interposer/stream/stream_scales.h"
 #include "nccl_plugin/interposer/stream/stream_steps.h"
 #include "nccl_plugin/interposer/stream/stream_trace.h"
 #include "nccl_plugin/session/calls/call_sequence.h"
@@ -37,7 +38,8 @@ struct CommParts {
   const std::shared_ptr<CallSequence> sequence = std::make_shared<CallSequence>();
   // Null: no call is compressed or put off.
   std::unique_ptr<KeptMemory> kept = nullptr;
-  std::unique_ptr<StreamLazy> lazy = nullptr;    // Null: no call is put off.
+  std::unique_ptr<StreamLazy> lazy = nullptr;      // Null: no call is put off.
+  std::unique_ptr<StreamScales> scales = nullptr;  // Null: no call has coordinate scales.
   std::unique_ptr<StreamTrace> trace = nullptr;  // Null: nobody asks.
   std::unique_ptr<StreamSteps> steps = nullptr;  // Null: nothing is planned.
   std::unique_ptr<StreamGuard> guard = nullptr;  // Null: nothing is left to be chosen.
@@ -49,9 +51,10 @@ struct CommParts {
   Way way_of(const Call& call, const Decision& decision) const {
     return policy.way(decision, call, codec_of(call, decision)->projection != nullptr);
   }
-  /// Of residuals and sums.
+  /// Of residuals, sums and scales.
   std::size_t kept_bytes() const {
-    return kept->bytes() + (lazy == nullptr ? 0 : lazy->calls().bytes());
+    return kept->bytes() + (lazy == nullptr ? 0 : lazy->calls().bytes()) +
+           (scales == nullptr ? 0 : scales->bytes());
   }
   void count_exact(const WhyExact& why) {
     statistics.count_exact(why, lazy == nullptr ? std::nullopt : std::optional(kept_bytes()));

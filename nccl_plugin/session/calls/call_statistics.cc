@@ -41,6 +41,7 @@ void CallStatistics::count_sent(const SentCall& call) {
   statistics_.wire_bytes += call.wire_bytes;
   statistics_.nanoseconds += static_cast<std::uint64_t>(call.taken.count());
   statistics_.residual_bytes = call.residual_bytes;
+  statistics_.scaled_calls = call.scaled_calls;
 }
 
 void CallStatistics::count_exact(const WhyExact& why, std::optional<std::size_t> residual_bytes) {

@@ -37,6 +37,7 @@ struct SentCall {
   std::uint64_t wire_bytes = 0;
   std::chrono::nanoseconds taken{};
   std::size_t residual_bytes = 0;
+  std::uint64_t scaled_calls = 0;  // Of the communicator, as far as is known.
 };
 
 /// Of one communicator. Any thread.

@@ -4,32 +4,16 @@
 #include <xxhash.h>
 
 #include <algorithm>
-#include <bit>
 #include <limits>
 
 #include "compress_kernels/factory.h"
+#include "nccl_plugin/session/calls/scale_schedule.h"
 #include "ringpress/internal/hash.h"
 
 namespace ringpress::nccl_plugin {
 namespace {
 
-// Of a result, in the running mean of squares.
-constexpr float kWeight = 0.1f;
-// What encoding a result loses has to become smaller by as much at least.
-constexpr double kHelps = 0.9;
-constexpr std::uint64_t kMeasuredEach = 64;
-constexpr std::uint64_t kLearntAtLeastEach = 32;
 constexpr std::size_t kSavedTensorBytes = 42;
-
-bool is_measured(std::uint64_t calls) {
-  return calls % kMeasuredEach == 0 ||
-         (calls > 1 && calls < kMeasuredEach && std::has_single_bit(calls));
-}
-
-/// Each up to the 31st, each 2nd up to the 63rd, and so on.
-bool is_learnt_from(std::uint64_t calls) {
-  return calls % std::clamp<std::uint64_t>(std::bit_floor(calls) / 16, 1, kLearntAtLeastEach) == 0;
-}
 
 }  // namespace
 
@@ -49,10 +33,9 @@ std::string why_no_scales(const CallSettings& settings, const std::string& codec
 
 CoordinateScales::Chosen CoordinateScales::choose(const TensorCall& call, std::size_t block) {
   const CallPlaces places = sequence_->ask(CallUser::kScales, call);
-  for (const std::uint64_t cycle : places.shapes.forgotten()) drop(cycle);
+  tensors_.forget(places);
   if (!places.by_shape || block == 0) return {};
-  use(places.shapes.cycle().id);
-  Tensor* const tensor = tensor_at({places.shapes.cycle().id, *places.by_shape}, call);
+  Tensor* const tensor = tensor_at(places, call);
   if (tensor == nullptr) return {};
   if (tensor->block != block) {
     tensor->block = block;
@@ -63,37 +46,18 @@ CoordinateScales::Chosen CoordinateScales::choose(const TensorCall& call, std::s
 }
 
 /// Null: it would be above the limit.
-CoordinateScales::Tensor* CoordinateScales::tensor_at(const Key& key, const TensorCall& call) {
-  const auto found = known_.find(key);
-  if (found != known_.end()) {
-    Tensor& tensor = found->second;
-    // (Another one only in a state that makes no sense.)
-    return tensor.squares.size() == call.count && tensor.dtype == call.dtype ? &tensor : nullptr;
-  }
-  Tensor tensor;
-  tensor.dtype = call.dtype;
-  const std::size_t bytes = call.count * (sizeof(float) + 1);
-  if (limit_bytes_ != 0 && (bytes > limit_bytes_ || bytes_ > limit_bytes_ - bytes)) return nullptr;
-  tensor.squares.resize(call.count);
-  tensor.codes.resize(call.count);
-  bytes_ += bytes;
-  return &known_.emplace(key, std::move(tensor)).first->second;
-}
-
-void CoordinateScales::use(std::uint64_t cycle) {
-  if (!cycles_.empty() && cycles_.front() == cycle) return;
-  cycles_.erase(std::remove(cycles_.begin(), cycles_.end(), cycle), cycles_.end());
-  cycles_.insert(cycles_.begin(), cycle);
-  while (cycles_.size() > kMostCycles) drop(cycles_.back());
-}
-
-void CoordinateScales::drop(std::uint64_t cycle) {
-  cycles_.erase(std::remove(cycles_.begin(), cycles_.end(), cycle), cycles_.end());
-  auto tensor = known_.lower_bound({cycle, 0});
-  while (tensor != known_.end() && tensor->first.first == cycle) {
-    bytes_ -= tensor->second.bytes();
-    tensor = known_.erase(tensor);
-  }
+CoordinateScales::Tensor* CoordinateScales::tensor_at(const CallPlaces& places,
+                                                      const TensorCall& call) {
+  Tensor* const tensor = tensors_.at(places, call.count * (sizeof(float) + 1), [&call] {
+    Tensor made;
+    made.dtype = call.dtype;
+    made.squares.resize(call.count);
+    made.codes.resize(call.count);
+    return made;
+  });
+  if (tensor == nullptr) return nullptr;
+  // (Another one only in a state that makes no sense.)
+  return tensor->squares.size() == call.count && tensor->dtype == call.dtype ? tensor : nullptr;
 }
 
 void CoordinateScales::find_codes(Tensor* tensor) {
@@ -107,21 +71,20 @@ void CoordinateScales::learn(const Chosen& chosen, const void* result) {
   Tensor& tensor = *chosen.tensor;
   const std::uint64_t calls = ++tensor.calls;
   const std::size_t count = tensor.squares.size();
-  if (is_measured(calls)) {
-    const compress_kernels::ScaleErrors errors = compress_kernels::measure_scales(
-        result, count, tensor.dtype, tensor.codes.data(), tensor.block);
-    tensor.is_helped = errors.scaled < kHelps * errors.plain;
+  if (is_measured_for_scales(calls)) {
+    tensor.is_helped = compress_kernels::do_scales_help(compress_kernels::measure_scales(
+        result, count, tensor.dtype, tensor.codes.data(), tensor.block));
   }
-  if (!is_learnt_from(calls)) return;
-  const float weight = std::max(kWeight, 1.0f / static_cast<float>(calls));
-  compress_kernels::learn_scales(result, count, tensor.dtype, weight, tensor.squares.data());
+  if (!is_learnt_for_scales(calls)) return;
+  compress_kernels::learn_scales(result, count, tensor.dtype, weight_for_scales(calls),
+                                 tensor.squares.data());
   find_codes(&tensor);
 }
 
 std::uint64_t CoordinateScales::hash() const {
-  std::uint64_t hash = cycles_.size();
-  for (const std::uint64_t cycle : cycles_) hash = combine_hash(hash, cycle);
-  for (const auto& [key, tensor] : known_) {
+  std::uint64_t hash = tensors_.cycles().size();
+  for (const std::uint64_t cycle : tensors_.cycles()) hash = combine_hash(hash, cycle);
+  for (const auto& [key, tensor] : tensors_.all()) {
     const std::size_t bytes = tensor.squares.size() * sizeof(float);
     for (const std::uint64_t part :
          {key.first, std::uint64_t{key.second}, tensor.calls, std::uint64_t{tensor.block},
@@ -134,9 +97,9 @@ std::uint64_t CoordinateScales::hash() const {
 }
 
 void CoordinateScales::save(StateWriter& to) const {
-  to.put_list(cycles_);
-  to.put<std::uint64_t>(known_.size());
-  for (const auto& [key, tensor] : known_) {
+  to.put_list(tensors_.cycles());
+  to.put<std::uint64_t>(tensors_.all().size());
+  for (const auto& [key, tensor] : tensors_.all()) {
     to.put(key.first);
     to.put<std::uint64_t>(key.second);
     to.put(tensor.dtype);
@@ -148,7 +111,9 @@ void CoordinateScales::save(StateWriter& to) const {
 }
 
 void CoordinateScales::load(StateReader& from) {
-  cycles_ = from.get_list<std::uint64_t>(kMostCycles);
+  constexpr std::size_t kMostCycles = PlacedTensors<Tensor>::kMostCycles;
+  const std::vector<std::uint64_t> cycles = from.get_list<std::uint64_t>(kMostCycles);
+  tensors_.set_cycles(cycles);
   const std::size_t tensors =
       from.get_count(kSavedTensorBytes, kMostCycles * CallHistory::kLongestPeriod);
   for (std::size_t i = 0; i < tensors && from.is_ok(); ++i) {
@@ -164,19 +129,12 @@ void CoordinateScales::load(StateReader& from) {
         tensor.squares.begin(), tensor.squares.end(),
         [](float square) { return square >= 0 && square <= std::numeric_limits<float>::max(); });
     from.require(is_compressible(tensor.dtype) && tensor.block != 0 && are_squares);
-    from.require(std::find(cycles_.begin(), cycles_.end(), cycle) != cycles_.end());
+    from.require(std::find(cycles.begin(), cycles.end(), cycle) != cycles.end());
     if (!from.is_ok()) return;
     tensor.codes.resize(tensor.squares.size());
     find_codes(&tensor);
-    bytes_ += tensor.bytes();
-    from.require(known_.emplace(Key{cycle, position}, std::move(tensor)).second);
+    from.require(tensors_.add({cycle, position}, std::move(tensor)));
   }
-}
-
-void CoordinateScales::adopt(CoordinateScales&& loaded) {
-  known_ = std::move(loaded.known_);
-  cycles_ = std::move(loaded.cycles_);
-  bytes_ = std::exchange(loaded.bytes_, 0);
 }
 
 }  // namespace ringpress::nccl_plugin

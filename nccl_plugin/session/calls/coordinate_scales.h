@@ -17,16 +17,15 @@
 #ifndef NCCL_PLUGIN_SESSION_CALLS_COORDINATE_SCALES_H_
 #define NCCL_PLUGIN_SESSION_CALLS_COORDINATE_SCALES_H_
 
-#include <compare>
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "nccl_plugin/session/calls/call_sequence.h"
+#include "nccl_plugin/session/calls/placed_tensors.h"
 #include "nccl_plugin/session/state/state_bytes.h"
 #include "ringpress/internal/settings.h"
 
@@ -54,7 +53,7 @@ class CoordinateScales {
   static bool may_be_wanted(const CallSettings& settings);
 
   CoordinateScales(std::shared_ptr<CallSequence> sequence, std::size_t limit_bytes)
-      : sequence_(std::move(sequence)), limit_bytes_(limit_bytes) {}
+      : sequence_(std::move(sequence)), tensors_(limit_bytes) {}
 
   /// For the next call of those that CallUser::kScales is told of. `block`: of its codec; 0: that
   /// has no scales. Throws where there is no memory.
@@ -63,7 +62,7 @@ class CoordinateScales {
   static void learn(const Chosen& chosen, const void* result);
 
   /// Memory held.
-  std::size_t bytes() const { return bytes_; }
+  std::size_t bytes() const { return tensors_.bytes(); }
 
   /// All that is kept is equal on all ranks; and so is its hash.
   std::uint64_t hash() const;
@@ -72,10 +71,9 @@ class CoordinateScales {
   /// nothing is to be used.
   void load(StateReader& from);
   /// Goes on with what `loaded` has.
-  void adopt(CoordinateScales&& loaded);
+  void adopt(CoordinateScales&& loaded) { tensors_.adopt(std::move(loaded.tensors_)); }
 
  private:
-  using Key = std::pair<std::uint64_t, std::size_t>;  // CallCycle::id, and its place.
   struct Tensor {
     DType dtype = DType::kFloat32;
     std::uint64_t calls = 0;
@@ -87,19 +85,12 @@ class CoordinateScales {
 
     std::size_t bytes() const { return squares.size() * (sizeof(float) + 1); }
   };
-  // Sequences whose tensors are kept: that of the steps, and one that comes between them.
-  static constexpr std::size_t kMostCycles = 2;
 
-  Tensor* tensor_at(const Key& key, const TensorCall& call);
-  void use(std::uint64_t cycle);
-  void drop(std::uint64_t cycle);
+  Tensor* tensor_at(const CallPlaces& places, const TensorCall& call);
   static void find_codes(Tensor* tensor);
 
   const std::shared_ptr<CallSequence> sequence_;
-  const std::size_t limit_bytes_;  // 0: none.
-  std::size_t bytes_ = 0;
-  std::map<Key, Tensor> known_;
-  std::vector<std::uint64_t> cycles_;  // The last used first.
+  PlacedTensors<Tensor> tensors_;
 };
 
 }  // namespace ringpress::nccl_plugin
