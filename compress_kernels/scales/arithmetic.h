@@ -1,5 +1,5 @@
-// From results to squares, from squares to codes, and what codes gain: what hosts and kernels do with
-// single values. Sums over a block are taken in kSumLanes lanes: value i is added to lane i %
+// From results to squares, from squares to codes, and what codes gain: what hosts and kernels do
+// with single values. Sums over a block are taken in kSumLanes lanes: value i is added to lane i %
 // kSumLanes, and at the end the lanes are added up in order.
 #ifndef COMPRESS_KERNELS_SCALES_ARITHMETIC_H_
 #define COMPRESS_KERNELS_SCALES_ARITHMETIC_H_

@@ -15,8 +15,7 @@ constexpr std::size_t kGroup = 1024;  // A block, at most.
 
 class HostScales final : public DeviceScales {
  public:
-  HostScales()
-      : kernels_(selected_kernels(scales::reference_kernels(), scales::simd_kernels)) {}
+  HostScales() : kernels_(selected_kernels(scales::reference_kernels(), scales::simd_kernels)) {}
 
   Status divide(Stream, DType dtype, std::span<const DividedPart> parts) override {
     for (const DividedPart& part : parts) {

@@ -145,8 +145,8 @@ Result<std::unique_ptr<DeviceCodec>> make_scaled_device_codec(Device& device,
   RINGPRESS_ASSIGN_OR_RETURN(std::unique_ptr<DeviceCodec> inner,
                              device.make_codec(specification, DType::kFloat32, op));
   RINGPRESS_ASSIGN_OR_RETURN(std::unique_ptr<DeviceScales> scales, device.make_scales());
-  return std::unique_ptr<DeviceCodec>(std::make_unique<ScaledDeviceCodec>(
-      std::move(plain), std::move(inner), std::move(scales)));
+  return std::unique_ptr<DeviceCodec>(
+      std::make_unique<ScaledDeviceCodec>(std::move(plain), std::move(inner), std::move(scales)));
 }
 
 }  // namespace ringpress::compress_kernels

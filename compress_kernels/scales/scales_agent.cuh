@@ -1,5 +1,5 @@
-// The kernels of device_tasks.h. Values on their way in or out: groups of 8 neighbours to a lane, 16
-// bytes at a time. What is learnt: a block to half a warp, whose lanes are those of its sums
+// The kernels of device_tasks.h. Values on their way in or out: groups of 8 neighbours to a lane,
+// 16 bytes at a time. What is learnt: a block to half a warp, whose lanes are those of its sums
 // (arithmetic.h), so that codes are the host's bit for bit.
 #ifndef COMPRESS_KERNELS_SCALES_SCALES_AGENT_CUH_
 #define COMPRESS_KERNELS_SCALES_SCALES_AGENT_CUH_

@@ -28,8 +28,7 @@ class TaskScales final : public DeviceScales {
   Status measure(Stream stream, const KeptScales& tensor, const GradientSpan& result,
                  std::uint32_t calls, ScaleErrorPart* parts) override {
     const MeasureTask measure{{}, tensor, result.values, parts};
-    RINGPRESS_RETURN_IF_ERROR(
-        backend_.launch(stream, result.dtype, measure, kScaleErrorParts / 2));
+    RINGPRESS_RETURN_IF_ERROR(backend_.launch(stream, result.dtype, measure, kScaleErrorParts / 2));
     const SettleTask settle{{}, tensor.use, tensor.agreed, parts, calls};
     return backend_.launch(stream, result.dtype, settle, std::size_t{1});
   }

@@ -57,11 +57,8 @@ std::vector<Status> find_switched_off(const Settings& settings) {
 /// Empty: some calls may have scales, or none were asked for.
 std::string note_on_scales(const Settings& settings) {
   if (settings.feedback != FeedbackChoice::kScales) return "";
-  std::string why = settings.backend == Backend::kCuda
-                        ? "coordinate scales are for calls on host memory"
-                        : std::string();
+  std::string why;
   for (const GivenCodec& given : given_codecs(settings, CollectiveKind::kAllReduce)) {
-    if (settings.backend == Backend::kCuda) break;
     why = why_no_scales(settings, given.codec);
     if (why.empty()) return "";
   }

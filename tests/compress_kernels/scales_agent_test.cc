@@ -1,5 +1,5 @@
-// The kernels of coordinate scales, run on fibers, make what the functions for host memory make, and
-// a device's codec with scales makes the values of the host's.
+// The kernels of coordinate scales, run on fibers, make what the functions for host memory make,
+// and a device's codec with scales makes the values of the host's.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -124,10 +124,9 @@ TEST(ScaledDeviceCodec, MakesTheValuesOfTheHosts) {
 TEST(ScaledDeviceCodec, IsForCodecsThatTakeScales) {
   HostCodecDevice device;
   for (const char* const other : {"fp16", "q1", "q4:grid=minmax", "qsgd", "sign", "tern"}) {
-    EXPECT_EQ(make_scaled_device_codec(device, other, DType::kFloat32, ReduceOp::kSum)
-                  .status()
-                  .code(),
-              Code::kUnsupported)
+    EXPECT_EQ(
+        make_scaled_device_codec(device, other, DType::kFloat32, ReduceOp::kSum).status().code(),
+        Code::kUnsupported)
         << other;
   }
 }

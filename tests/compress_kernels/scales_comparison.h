@@ -66,8 +66,8 @@ struct ScalesCase {
   std::size_t shards = 1;  // Those after the first are smaller.
   std::size_t offset = 0;  // Elements in front of arrays of values: 16 bytes need not divide that.
   std::uint32_t seed = 1;
-  bool has_lost = false;   // Some values are no finite numbers.
-  bool has_codes = true;   // Or they are all 0.
+  bool has_lost = false;  // Some values are no finite numbers.
+  bool has_codes = true;  // Or they are all 0.
 };
 
 /// An array that a device makes, to be compared.
@@ -99,8 +99,8 @@ class ScalesRun {
     tensor.squares = static_cast<float*>(put(std::vector<float>(count)));
     tensor.codes = static_cast<std::uint8_t*>(put(std::vector<std::uint8_t>(count, 77)));
     tensor.use = static_cast<std::uint64_t*>(put(std::vector<std::uint64_t>(1)));
-    auto* const parts = static_cast<ScaleErrorPart*>(
-        put(std::vector<ScaleErrorPart>(kScaleErrorParts, {-1, -1})));
+    auto* const parts =
+        static_cast<ScaleErrorPart*>(put(std::vector<ScaleErrorPart>(kScaleErrorParts, {-1, -1})));
     note(scales.find(nullptr, tensor));
     for (std::uint32_t call = 1; call <= 4; ++call) {
       const GradientSpan result{put_elements(results(count, call)), count, case_.dtype};
@@ -210,7 +210,8 @@ class ScalesRun {
     made_.push_back(std::move(made));
   }
   void take_elements(const std::string& what, const void* from, std::size_t count) {
-    if (from != nullptr) take(what + ": values", case_.dtype, from, count * dtype_size(case_.dtype));
+    if (from != nullptr)
+      take(what + ": values", case_.dtype, from, count * dtype_size(case_.dtype));
   }
   template <typename Args>
   void take_values(const std::string& what, const DeviceCodec& codec, Contributions form,
@@ -302,9 +303,20 @@ inline std::string compare_scales(const ScalesCase& c, Device& device) {
 }
 
 /// Those that are the same on a device and on hosts.
-inline constexpr const char* kScaledSpecifications[] = {
-    "q2", "q3", "q4", "q5", "q6", "q7", "q8", "q2:block=32", "q4:block=64", "q3:block=1024",
-    "q4:grid=lloyd", "q2:grid=lloyd,rotate=0", "q4:round=stochastic", "q4:partial=same"};
+inline constexpr const char* kScaledSpecifications[] = {"q2",
+                                                        "q3",
+                                                        "q4",
+                                                        "q5",
+                                                        "q6",
+                                                        "q7",
+                                                        "q8",
+                                                        "q2:block=32",
+                                                        "q4:block=64",
+                                                        "q3:block=1024",
+                                                        "q4:grid=lloyd",
+                                                        "q2:grid=lloyd,rotate=0",
+                                                        "q4:round=stochastic",
+                                                        "q4:partial=same"};
 
 inline ScalesCase random_scales_case(std::size_t most, std::mt19937& engine) {
   constexpr DType kTypes[] = {DType::kFloat32, DType::kFloat16, DType::kBfloat16};

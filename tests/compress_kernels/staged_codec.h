@@ -197,8 +197,7 @@ class StagedCodec final : public DeviceCodec {
     return area.fetch();
   }
 
-  Status decode(Stream stream, std::span<const DecodeArgs> shards,
-                std::byte* scratch) override {
+  Status decode(Stream stream, std::span<const DecodeArgs> shards, std::byte* scratch) override {
     StagingArea area(device_, memory_, bytes_);
     std::vector<DecodeArgs> staged(shards.begin(), shards.end());
     std::size_t most = 0;

@@ -1,7 +1,8 @@
 // The kernels on a GPU: their bytes beside the scalar reference's, and their rates beside a copy's.
 // Needs nothing but libringpress-cuda.so and the driver. One JSON object on standard output.
 //
-// usage: device_kernels check [SECONDS [LARGEST_COUNT [SEED]]]
+// usage: device_kernels check|scales [SECONDS [LARGEST_COUNT [SEED]]]   scales: coordinate scales
+// alone
 //        device_kernels bench [BYTES]
 #include <algorithm>
 #include <chrono>
@@ -14,6 +15,7 @@
 #include <random>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "compress_kernels/factory.h"
@@ -121,12 +123,7 @@ int print(const std::vector<Tally>& tallies) {
   return failed == 0 && cases > 0 ? kPassed : kFailed;
 }
 
-/// Each specification once at least, then in turn until the time is up.
-int check(Device& device, double seconds, std::size_t most, std::uint32_t seed) {
-  constexpr std::size_t kBytes = 256 << 20;
-  auto memory = device.allocate(kBytes);
-  if (!memory.is_ok()) return std::fprintf(stderr, "%s\n", memory.status().message().c_str()), 2;
-  Checker checker(device, static_cast<std::byte*>(memory.value()), kBytes);
+std::vector<Tally> all_tallies() {
   std::vector<Tally> tallies;
   for (const std::string& name : device_specifications())
     tallies.push_back({name, Kind::kCodec, 0, 0, ""});
@@ -134,6 +131,16 @@ int check(Device& device, double seconds, std::size_t most, std::uint32_t seed) 
     tallies.push_back({name, Kind::kProjection, 0, 0, ""});
   tallies.push_back({"gossip", Kind::kModels, 0, 0, ""});
   tallies.push_back({"scales", Kind::kScales, 0, 0, ""});
+  return tallies;
+}
+
+/// Each specification once at least, then in turn until the time is up.
+int check(Device& device, std::vector<Tally> tallies, double seconds, std::size_t most,
+          std::uint32_t seed) {
+  constexpr std::size_t kBytes = 256 << 20;
+  auto memory = device.allocate(kBytes);
+  if (!memory.is_ok()) return std::fprintf(stderr, "%s\n", memory.status().message().c_str()), 2;
+  Checker checker(device, static_cast<std::byte*>(memory.value()), kBytes);
   std::mt19937 engine(seed);
   const auto begin = Clock::now();
   do {
@@ -152,6 +159,7 @@ struct Arrays {
   std::byte* wire = nullptr;
   std::byte* other_wire = nullptr;
   std::byte* scratch = nullptr;  // For the codec that takes most.
+  std::uint8_t* codes = nullptr;
 };
 
 class Bench {
@@ -205,6 +213,15 @@ struct Row {
   DType dtype;
 };
 
+/// A specification, or one with "+scales" at its end.
+Result<std::unique_ptr<DeviceCodec>> make_named(Device& device, const std::string& name,
+                                                DType dtype) {
+  constexpr std::string_view kScales = "+scales";
+  if (!name.ends_with(kScales)) return device.make_codec(name, dtype, ReduceOp::kSum);
+  return make_scaled_device_codec(device, name.substr(0, name.size() - kScales.size()), dtype,
+                                  ReduceOp::kSum);
+}
+
 /// Bytes that a call reads and writes, and the call.
 struct Work {
   double bytes = 0;
@@ -219,13 +236,17 @@ Work work_of(const Row& row, DeviceCodec& codec, const Arrays& arrays) {
   encode.values = arrays.values;
   encode.count = arrays.count;
   encode.wire = arrays.wire;
+  encode.scales = arrays.codes;
   if (operation == "feedback") encode.residual = arrays.residual;
   DecodeArgs decode;
   decode.wire = arrays.wire;
   decode.count = arrays.count;
   decode.values = arrays.decoded;
+  decode.scales = arrays.codes;
   if (operation == "decode") {
-    return {raw + wire, [&codec, decode] { return codec.decode(nullptr, {&decode, 1}, nullptr); }};
+    return {raw + wire, [&codec, decode, arrays] {
+              return codec.decode(nullptr, {&decode, 1}, arrays.scratch);
+            }};
   }
   if (operation == "hop") {
     return {raw + 2 * wire, [&codec, arrays] {
@@ -235,6 +256,7 @@ Work work_of(const Row& row, DeviceCodec& codec, const Arrays& arrays) {
               hop.values = arrays.values;
               hop.count = arrays.count;
               hop.wire = arrays.other_wire;
+              hop.scales = arrays.codes;
               return codec.decode_add_encode(nullptr, hop, arrays.scratch);
             }};
   }
@@ -283,7 +305,7 @@ void fill(Bench& bench, const Arrays& arrays, DType dtype) {
 }
 
 void print_rate(Bench& bench, const Row& row, const Arrays& arrays, double copy_rate) {
-  auto codec = bench.device().make_codec(row.specification, row.dtype, ReduceOp::kSum);
+  auto codec = make_named(bench.device(), row.specification, row.dtype);
   bench.note(codec.is_ok() ? Status::ok() : codec.status());
   if (!codec.is_ok()) return;
   auto adder = bench.device().make_codec("bf16", DType::kBfloat16, ReduceOp::kSum);
@@ -318,14 +340,14 @@ void print_change_rate(Bench& bench, const Arrays& arrays, DType dtype, double c
       dtype_name(dtype), seconds, rate, rate / copy_rate);
 }
 
-constexpr const char* kBenchCodecs[] = {"q4",   "q8",   "q4:grid=lloyd", "fp8",
-                                        "tern", "sign", "qsgd",          "topk:select=chunk"};
+constexpr const char* kBenchCodecs[] = {"q4",   "q4+scales", "q8",   "q4:grid=lloyd",    "fp8",
+                                        "tern", "sign",      "qsgd", "topk:select=chunk"};
 
 /// What the operations of any of them take, on `bytes` of elements of two bytes.
 std::size_t scratch_bytes(Bench& bench, std::size_t bytes) {
   std::size_t most = 1;
   for (const char* specification : kBenchCodecs) {
-    const auto codec = bench.device().make_codec(specification, DType::kBfloat16, ReduceOp::kSum);
+    const auto codec = make_named(bench.device(), specification, DType::kBfloat16);
     if (codec.is_ok()) most = std::max(most, codec.value()->scratch_bytes(1, bytes / 2));
   }
   return most;
@@ -340,6 +362,8 @@ int bench(Device& device, std::size_t bytes) {
   arrays.wire = static_cast<std::byte*>(bench.allocate(bytes));
   arrays.other_wire = static_cast<std::byte*>(bench.allocate(bytes));
   arrays.scratch = static_cast<std::byte*>(bench.allocate(scratch_bytes(bench, bytes)));
+  arrays.codes = static_cast<std::uint8_t*>(bench.allocate(bytes / 2));
+  if (arrays.codes != nullptr) bench.note(device.zero(nullptr, arrays.codes, bytes / 2));
   if (!bench.error().empty()) return std::fprintf(stderr, "%s\n", bench.error().c_str()), 2;
   const double copy =
       bench.seconds([&] { return device.copy(nullptr, arrays.decoded, arrays.values, bytes); });
@@ -367,8 +391,8 @@ int run(const std::vector<std::string>& words) {
   const auto number = [&](std::size_t index, double otherwise) {
     return words.size() > index ? std::atof(words[index].c_str()) : otherwise;
   };
-  if (words.empty() || (words[0] != "check" && words[0] != "bench")) {
-    return std::fprintf(stderr, "usage: device_kernels check|bench, see its source\n"), 2;
+  if (words.empty() || (words[0] != "check" && words[0] != "scales" && words[0] != "bench")) {
+    return std::fprintf(stderr, "usage: device_kernels check|scales|bench, see its source\n"), 2;
   }
   auto device = make_cuda_device(0);
   if (!device.is_ok()) {
@@ -377,7 +401,10 @@ int run(const std::vector<std::string>& words) {
   }
   if (words[0] == "bench")
     return bench(*device.value(), static_cast<std::size_t>(number(1, 0x1p30)));
-  return check(*device.value(), number(1, 60), static_cast<std::size_t>(number(2, 200000)),
+  std::vector<Tally> tallies = all_tallies();
+  if (words[0] == "scales") tallies = {tallies.back()};
+  return check(*device.value(), std::move(tallies), number(1, 60),
+               static_cast<std::size_t>(number(2, 200000)),
                static_cast<std::uint32_t>(number(3, 1)));
 }
 

@@ -141,6 +141,7 @@ class NotingCodec final : public DeviceCodec {
     for (const EncodeArgs& args : shards) {
       notes->access(stream, args.values, args.count * 4, false, "encode reads values");
       notes->access(stream, args.residual, args.count * 4, true, "encode writes its residual");
+      notes->access(stream, args.scales, args.count, false, "encode reads codes");
       notes->access(stream, args.wire, wire(args.count, args.form), true, "encode writes");
       note_agreed(stream, codec(), args.agreed, args.count);
     }
@@ -279,6 +280,35 @@ class NotingModels final : public DeviceModels {
   std::unique_ptr<DeviceModels> models_;
 };
 
+class NotingScales final : public DeviceScales {
+ public:
+  Status divide(Stream, DType, std::span<const DividedPart>) override { return Status::ok(); }
+  Status multiply(Stream, DType, std::span<const MultipliedPart>) override { return Status::ok(); }
+  Status measure(Stream stream, const KeptScales& tensor, const GradientSpan& result, std::uint32_t,
+                 ScaleErrorPart* parts) override {
+    notes->operation(stream);
+    notes->access(stream, result.values, result.count * 4, false, "measure reads the result");
+    notes->access(stream, tensor.squares, tensor.count * 4, false, "measure reads squares");
+    notes->access(stream, tensor.agreed, sizeof *tensor.agreed, false, "measure reads a word");
+    notes->access(stream, tensor.use, sizeof *tensor.use, true, "measure writes a word");
+    notes->access(stream, parts, kScaleErrorParts * sizeof *parts, true, "measure writes parts");
+    return Status::ok();
+  }
+  Status learn(Stream stream, const KeptScales& tensor, const GradientSpan& result,
+               float) override {
+    notes->operation(stream);
+    notes->access(stream, result.values, result.count * 4, false, "learn reads the result");
+    return find(stream, tensor);
+  }
+  Status find(Stream stream, const KeptScales& tensor) override {
+    notes->operation(stream);
+    notes->access(stream, tensor.use, sizeof *tensor.use, false, "find reads a word");
+    notes->access(stream, tensor.squares, tensor.count * 4, true, "find writes squares");
+    notes->access(stream, tensor.codes, tensor.count, true, "find writes codes");
+    return Status::ok();
+  }
+};
+
 class NotingDevice final : public Device {
  public:
   /// The wait with this number is left out: the test must notice.
@@ -337,6 +367,9 @@ class NotingDevice final : public Device {
   Result<std::unique_ptr<DeviceModels>> make_models() override {
     RINGPRESS_ASSIGN_OR_RETURN(auto models, host_->make_models());
     return std::unique_ptr<DeviceModels>(std::make_unique<NotingModels>(std::move(models)));
+  }
+  Result<std::unique_ptr<DeviceScales>> make_scales() override {
+    return std::unique_ptr<DeviceScales>(std::make_unique<NotingScales>());
   }
   Status check_reachable(const void* memory) override { return host_->check_reachable(memory); }
 

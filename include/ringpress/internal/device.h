@@ -166,7 +166,7 @@ class DeviceModels {
 
 /// Values of a tensor, and their residual, on their way into a codec with coordinate scales.
 struct DividedPart {
-  const void* values = nullptr;  // Aligned to their elements.
+  const void* values = nullptr;     // Aligned to their elements.
   const float* residual = nullptr;  // Null: none.
   const std::uint8_t* codes = nullptr;
   std::size_t count = 0;
@@ -204,12 +204,12 @@ struct ScaleUse {
 
 /// What is kept on a device of a tensor's coordinate scales.
 struct KeptScales {
-  float* squares = nullptr;       // Of each value's results, a running mean.
-  std::uint8_t* codes = nullptr;  // By these; zeros, which stand for 1, as long as scales do not help.
-  std::uint64_t* use = nullptr;   // ScaleUse::word().
+  float* squares = nullptr;               // Of each value's results, a running mean.
+  std::uint8_t* codes = nullptr;          // By these; all 0 as long as scales do not help.
+  std::uint64_t* use = nullptr;           // ScaleUse::word().
   const std::uint64_t* agreed = nullptr;  // Null, or scales are not used as long as this is 0.
-  std::size_t count = 0;          // Values.
-  std::size_t block = 1;          // Of the codec.
+  std::size_t count = 0;                  // Values.
+  std::size_t block = 1;                  // Of the codec.
 };
 
 /// What is lost without scales and with them (ScaleErrors of compress_kernels/factory.h), in a part

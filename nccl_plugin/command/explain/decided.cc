@@ -137,9 +137,6 @@ std::string note_on_pieces(const Settings& settings, const CallShape& shape, DTy
 
 /// Of an all-reduce that is compressed.
 std::string note_on_scales(const Settings& settings, const std::string& codec) {
-  if (!is_on_host(settings)) {
-    return "RINGPRESS_EF=scales is as auto: coordinate scales are for calls on host memory";
-  }
   const std::string why = nccl_plugin::why_no_scales(settings, codec);
   if (!why.empty()) return "RINGPRESS_EF=scales is as auto: " + why;
   return "RINGPRESS_EF=scales: where that loses less, such a call has coordinate scales, for no "

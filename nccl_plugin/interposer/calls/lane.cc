@@ -20,8 +20,7 @@ Result<std::unique_ptr<Lane>> Lane::make(Device& device, LaneShape shape) {
   const std::size_t chunks = shape.slots * shape.regions * shape.region_bytes;
   const std::size_t agreement = (1 + shape.agreement_slots) * shape.agreement_bytes;
   const std::size_t scratch = std::max(shape.scratch_bytes, shape.scales_bytes);
-  RINGPRESS_ASSIGN_OR_RETURN(void* memory,
-                             device.allocate(chunks + agreement + scratch));
+  RINGPRESS_ASSIGN_OR_RETURN(void* memory, device.allocate(chunks + agreement + scratch));
   lane->memory_ = static_cast<std::byte*>(memory);
   lane->agreement_memory_ = lane->memory_ + chunks;
   if (scratch > 0) lane->scratch_ = lane->agreement_memory_ + agreement;

@@ -36,7 +36,7 @@ struct StreamCallParts {
   Stream stream = nullptr;
   float* residual = nullptr;
   const std::uint8_t* scales = nullptr;  // Of a codec that has some: the tensor's, on the device.
-  std::size_t chunk_elements = 0;  // Of a shard; 0: chosen here.
+  std::size_t chunk_elements = 0;        // Of a shard; 0: chosen here.
   std::uint64_t seed = 0;
   std::uint64_t sequence = 0;
   std::uint64_t turn = 0;           // CollectiveContext::turn.

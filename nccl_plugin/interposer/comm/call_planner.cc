@@ -157,6 +157,10 @@ void CallPlanner::ask_guard(const PlanRequest& request, PlannedCall* planned) {
                                          : parts_.guard->look_at(request);
   planned->takes_turn = answer == StreamGuard::Answer::kAsk;
   planned->gains_nothing = answer == StreamGuard::Answer::kExact;
+  if (parts_.settings.feedback == FeedbackChoice::kAuto) {
+    planned->decision.has_scales =
+        planned->decision.error_feedback && parts_.guard->wants_scales(request);
+  }
 }
 
 /// Whether it is to be shown to all ranks' plan for the step. Captured calls are not.

@@ -116,9 +116,8 @@ void DeviceCodecs::size_lane(LaneShape* shape, std::size_t world) const {
     shape->scratch_bytes =
         std::max(shape->scratch_bytes, made.codec->scratch_bytes(world, shape->chunk_elements));
     if (made.scaled != nullptr) {
-      shape->scales_bytes =
-          std::max({shape->scales_bytes, StreamScales::kScratchBytes,
-                    made.scaled->scratch_bytes(world, shape->chunk_elements)});
+      shape->scales_bytes = std::max({shape->scales_bytes, StreamScales::kScratchBytes,
+                                      made.scaled->scratch_bytes(world, shape->chunk_elements)});
     }
     shape->agreement_bytes =
         std::max(shape->agreement_bytes, agreement_bytes(codec, shape->chunk_elements, world));

@@ -1,6 +1,7 @@
 #include "nccl_plugin/interposer/comm/comm.h"
 
 #include <array>
+#include <optional>
 #include <utility>
 
 #include "nccl_plugin/errors/firewall.h"
@@ -108,11 +109,11 @@ Status Comm::prepare_to_compress() {
                                                            settings, room, parts_.sequence));
   if (parts_.codecs.have_scales()) {
     RINGPRESS_ASSIGN_OR_RETURN(
-        parts_.scales,
-        StreamScales::make(device, settings.feedback_limit_bytes, parts_.sequence));
+        parts_.scales, StreamScales::make(device, settings.feedback_limit_bytes, parts_.sequence));
   }
   if (tuning::TunedCalls::has_choice(settings)) {
     RINGPRESS_ASSIGN_OR_RETURN(parts_.guard, StreamGuard::make(device, settings, rank()));
+    measure_scales();
   }
   const bool puts_off = LazyCalls::is_wanted(settings);
   if (StepPlanner::is_wanted(settings, size(), policy.crosses_hosts()) && !puts_off) {
@@ -124,6 +125,14 @@ Status Comm::prepare_to_compress() {
       parts_.lazy,
       StreamLazy::make(device, settings, rank(), size(), parts_.lifetime.watch(), parts_.sequence));
   return Status::ok();
+}
+
+/// Where calls may have them by default; rank 0 decides.
+void Comm::measure_scales() {
+  if (parts_.scales == nullptr || rank() != 0) return;
+  if (parts_.settings.feedback != FeedbackChoice::kAuto) return;
+  const std::optional<double> cost = parts_.scales->measure_cost(exchange().stream());
+  if (cost) parts_.guard->set_scale_cost(*cost);
 }
 
 bool Comm::begin_exact(const Call& call) {

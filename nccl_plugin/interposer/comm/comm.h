@@ -78,6 +78,7 @@ class Comm {
        std::unique_ptr<ExchangeMemory> exchange);
   void write_report(ReportTime time);
   Status prepare_codecs();
+  void measure_scales();
 
   CommIdentity identity_;
   CommParts parts_;

@@ -40,9 +40,9 @@ struct CommParts {
   std::unique_ptr<KeptMemory> kept = nullptr;
   std::unique_ptr<StreamLazy> lazy = nullptr;      // Null: no call is put off.
   std::unique_ptr<StreamScales> scales = nullptr;  // Null: no call has coordinate scales.
-  std::unique_ptr<StreamTrace> trace = nullptr;  // Null: nobody asks.
-  std::unique_ptr<StreamSteps> steps = nullptr;  // Null: nothing is planned.
-  std::unique_ptr<StreamGuard> guard = nullptr;  // Null: nothing is left to be chosen.
+  std::unique_ptr<StreamTrace> trace = nullptr;    // Null: nobody asks.
+  std::unique_ptr<StreamSteps> steps = nullptr;    // Null: nothing is planned.
+  std::unique_ptr<StreamGuard> guard = nullptr;    // Null: nothing is left to be chosen.
 
   const PreparedCodec* codec_of(const Call& call, const Decision& decision) const {
     return codecs.find(call, decision.codec);

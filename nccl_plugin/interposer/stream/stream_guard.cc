@@ -13,9 +13,17 @@ namespace {
 using tuning::GuardedClass;
 using tuning::Verdict;
 
+// Of what a compressed call takes.
+constexpr double kCheap = 0.1;
+constexpr std::uint32_t kWantsScales = 0x100;
+
 /// What travels: which verdict of the class it is, and the verdict.
-std::uint64_t make_word(std::uint32_t epoch, Verdict verdict) {
-  return std::uint64_t{epoch} << 32 | static_cast<std::uint32_t>(verdict);
+std::uint64_t make_word(std::uint32_t epoch, Verdict verdict, bool wants_scales) {
+  return std::uint64_t{epoch} << 32 | static_cast<std::uint32_t>(verdict) |
+         (wants_scales ? kWantsScales : 0);
+}
+bool wants_scales_by(std::uint64_t word) {
+  return (word & kWantsScales) != 0;
 }
 std::uint32_t epoch_of(std::uint64_t word) {
   return static_cast<std::uint32_t>(word >> 32);
@@ -23,7 +31,7 @@ std::uint32_t epoch_of(std::uint64_t word) {
 
 /// Nothing else is sent, but the word comes from another process.
 Result<Verdict> verdict_of(std::uint64_t word) {
-  const auto verdict = static_cast<Verdict>(static_cast<std::uint32_t>(word));
+  const auto verdict = static_cast<Verdict>(static_cast<std::uint32_t>(word) & ~kWantsScales);
   switch (verdict) {
     case Verdict::kCompress:
     case Verdict::kExact:
@@ -84,7 +92,7 @@ StreamGuard::Class* StreamGuard::find_class(const PlanRequest& request) {
   const auto found = classes_.find(key);
   if (found != classes_.end()) return &found->second;
   if (classes_.size() == VerdictMemory::kMost) return nullptr;
-  Class calls{classes_.size(), {}, {}, 0, tuning::GuardJudge(worth_switching_), {}};
+  Class calls{classes_.size(), {}, {}, 0, false, tuning::GuardJudge(worth_switching_), {}};
   calls.calls = {request.kind, request.dtype, std::size_t{1} << std::get<int>(key)};
   return &classes_.emplace(key, std::move(calls)).first->second;
 }
@@ -101,6 +109,11 @@ StreamGuard::Answer StreamGuard::look_at_captured(const PlanRequest& request) co
   if (found == classes_.end() || !found->second.turns.is_settled()) return Answer::kCompress;
   return found->second.turns.settled_verdict() == Verdict::kExact ? Answer::kExact
                                                                   : Answer::kCompress;
+}
+
+bool StreamGuard::wants_scales(const PlanRequest& request) const {
+  const auto found = classes_.find(key_of(request));
+  return found != classes_.end() && found->second.wants_scales;
 }
 
 Result<GuardedCall> StreamGuard::next(const PlanRequest& request, Stream stream,
@@ -133,6 +146,7 @@ Status StreamGuard::receive(Class* calls, Stream stream, const Watch& watch) {
                  [calls](std::uint64_t seen) { return epoch_of(seen) == calls->epoch; }));
   RINGPRESS_ASSIGN_OR_RETURN(const Verdict verdict, verdict_of(word));
   calls->turns.apply(verdict);
+  if (verdict != Verdict::kAgain) calls->wants_scales = wants_scales_by(word);
   return Status::ok();
 }
 
@@ -140,8 +154,16 @@ Status StreamGuard::receive(Class* calls, Stream stream, const Watch& watch) {
 void StreamGuard::write_verdict(Class* calls, std::string_view codec) {
   collect_times(calls);
   const Verdict verdict = calls->judge.judge();
-  *memory_->sent(calls->index) = make_word(calls->epoch, verdict);
+  const bool wants_scales = verdict == Verdict::kCompress && are_scales_cheap(*calls);
+  *memory_->sent(calls->index) = make_word(calls->epoch, verdict, wants_scales);
   if (verdict != Verdict::kAgain) log_verdict(*calls, verdict, codec);
+}
+
+/// By the times that led to the verdict.
+bool StreamGuard::are_scales_cheap(const Class& calls) const {
+  const auto element_bytes = static_cast<double>(dtype_size(calls.calls.dtype));
+  const double call_seconds = calls.judge.compressed() * element_bytes;
+  return scale_seconds_ && *scale_seconds_ <= kCheap * call_seconds;
 }
 
 /// Of the calls that have ended by now. The others are not asked about again.

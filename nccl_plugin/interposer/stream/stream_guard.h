@@ -2,6 +2,9 @@
 // real library. Calls are judged by kind, type and size (from a power of two up to the next), as
 // GuardedClass says; their times are between two events in the caller's stream.
 //
+// Where settings leave it open, the verdict also says whether such calls have coordinate scales: if
+// what the kernels for these take would be at most a tenth of what a compressed call takes.
+//
 // A verdict travels in the stream, in front of a call, and lands in host memory. Rank 0 decides it
 // when that call is made, by the times of those calls that its device has done by then. Nothing
 // waits for the device unless a program is several calls of one class ahead of it just when a
@@ -14,6 +17,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string_view>
 #include <tuple>
 
@@ -77,6 +81,10 @@ class StreamGuard {
   Answer look_at(const PlanRequest& request);
   /// What has been settled of such calls, if anything has. A captured call takes no turn.
   Answer look_at_captured(const PlanRequest& request) const;
+  /// Whether such a call is to have coordinate scales, as the last verdict on it says.
+  bool wants_scales(const PlanRequest& request) const;
+  /// What they add to a call, by value; on rank 0. Without: no verdict wants any.
+  void set_scale_cost(double seconds) { scale_seconds_ = seconds; }
 
   /// Of a call in `stream` that was answered with kAsk. May wait for a verdict, as await_word()
   /// does: kTimeout after RINGPRESS_TIMEOUT_MS.
@@ -93,6 +101,7 @@ class StreamGuard {
     tuning::TunedClass calls;
     tuning::GuardedClass turns;
     std::uint32_t epoch = 0;  // Verdicts that were sent.
+    bool wants_scales = false;
     // On rank 0.
     tuning::GuardJudge judge;
     std::array<Slot, tuning::GuardedClass::kSlots> slots;
@@ -104,6 +113,7 @@ class StreamGuard {
   Class* find_class(const PlanRequest& request);
   Status receive(Class* calls, Stream stream, const Watch& watch);
   void write_verdict(Class* calls, std::string_view codec);
+  bool are_scales_cheap(const Class& calls) const;
   void collect_times(Class* calls);
   void log_verdict(const Class& calls, tuning::Verdict verdict, std::string_view codec) const;
   Slot* prepare_slot(Class* calls, std::size_t slot);
@@ -112,6 +122,7 @@ class StreamGuard {
   const Settings& settings_;
   const int rank_;
   const double worth_switching_;
+  std::optional<double> scale_seconds_;
   std::unique_ptr<VerdictMemory> memory_;
   std::map<Key, Class> classes_;
 };

@@ -111,13 +111,68 @@ Result<std::unique_ptr<StreamScales>> StreamScales::make(Device& device, std::si
   return made;
 }
 
+namespace {
+
+/// Memory and events for a measurement.
+struct CostTrial {
+  // As many as slices have at most (comm/codecs.cc).
+  static constexpr std::size_t kCount = 2 * 1024 * 1024;
+
+  explicit CostTrial(Device& to_measure) : device(to_measure) {}
+  ~CostTrial() {
+    if (memory != nullptr) device.free(memory);
+    if (begin != nullptr) device.destroy_event(begin);
+    if (end != nullptr) device.destroy_event(end);
+  }
+  CostTrial(const CostTrial&) = delete;
+  CostTrial& operator=(const CostTrial&) = delete;
+
+  Status prepare(Stream stream) {
+    const std::size_t bytes = 4 * kCount * sizeof(float) + kCount;
+    RINGPRESS_ASSIGN_OR_RETURN(memory, device.allocate(bytes));
+    RINGPRESS_ASSIGN_OR_RETURN(begin, device.create_timing_event());
+    RINGPRESS_ASSIGN_OR_RETURN(end, device.create_timing_event());
+    return device.zero(stream, memory, bytes);
+  }
+  /// The second time counts.
+  Result<double> seconds(Stream stream, DeviceScales& kernels) {
+    auto* const floats = static_cast<float*>(memory);
+    const auto* const codes = reinterpret_cast<const std::uint8_t*>(floats + 4 * kCount);
+    const DividedPart in{floats, floats + kCount,     codes,
+                         kCount, floats + 2 * kCount, floats + 3 * kCount};
+    const MultipliedPart out{in.scaled, in.scaled_residual, codes, kCount, floats, floats + kCount};
+    for (int i = 0; i < 2; ++i) {
+      RINGPRESS_RETURN_IF_ERROR(device.record(begin, stream));
+      RINGPRESS_RETURN_IF_ERROR(kernels.divide(stream, DType::kFloat32, {&in, 1}));
+      RINGPRESS_RETURN_IF_ERROR(kernels.multiply(stream, DType::kFloat32, {&out, 1}));
+      RINGPRESS_RETURN_IF_ERROR(device.record(end, stream));
+    }
+    RINGPRESS_RETURN_IF_ERROR(device.synchronize(stream));
+    return device.seconds_between(begin, end);
+  }
+
+  Device& device;
+  void* memory = nullptr;
+  Event begin = nullptr, end = nullptr;
+};
+
+}  // namespace
+
+std::optional<double> StreamScales::measure_cost(Stream stream) {
+  CostTrial trial(device_);
+  if (!trial.prepare(stream).is_ok()) return std::nullopt;
+  const Result<double> seconds = trial.seconds(stream, *kernels_);
+  if (!seconds.is_ok() || seconds.value() < 0) return std::nullopt;
+  return seconds.value() / static_cast<double>(CostTrial::kCount);
+}
+
 Result<StreamScales::Chosen> StreamScales::choose(const TensorCall& call, std::size_t count,
                                                   std::size_t block, Stream stream) {
   const CallPlaces places = sequence_->ask(CallUser::kScales, call);
   tensors_.forget(places);
   if (!places.by_shape || block == 0 || count == 0) return Chosen{};
-  Tensor* const tensor = tensors_.at(
-      places, bytes_of(count), [&] { return make_tensor(call.dtype, count, stream); });
+  Tensor* const tensor =
+      tensors_.at(places, bytes_of(count), [&] { return make_tensor(call.dtype, count, stream); });
   // Another count: calls of this place were made in another way before.
   if (tensor == nullptr || tensor->kept.count != count) return Chosen{};
   const bool has_memory = tensor->kept.squares != nullptr;

@@ -17,6 +17,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "nccl_plugin/interposer/calls/stream_call.h"
@@ -65,6 +66,10 @@ class StreamScales {
   ~StreamScales();
   StreamScales(const StreamScales&) = delete;
   StreamScales& operator=(const StreamScales&) = delete;
+
+  /// What they add to encoding and decoding a value, in seconds, measured on as many as a call has
+  /// under way; waits for the device. No value: that is not known.
+  std::optional<double> measure_cost(Stream stream);
 
   /// For the next call of those that CallUser::kScales is told of, which encodes `count` elements
   /// in `stream`. `block`: of its codec; 0: that has no scales.

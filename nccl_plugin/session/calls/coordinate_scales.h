@@ -1,5 +1,6 @@
 // Coordinate scales of a communicator's tensors (compress_kernels/scales/scales.h): learnt from the
-// results of their calls, and used where they help.
+// results of their calls, and used where they help. On host memory; for calls in streams,
+// nccl_plugin/interposer/stream/stream_scales.h keeps the same of the same calls on the device.
 //
 // Ranks encode and decode with the same codes, so all that is decided here goes by what is equal on
 // all ranks: the order and the shapes of calls, the settings, and the results, which all ranks have

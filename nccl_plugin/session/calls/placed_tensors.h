@@ -28,8 +28,8 @@ class PlacedTensors {
   void forget(const CallPlaces& places) {
     for (const std::uint64_t cycle : places.shapes.forgotten()) drop(cycle);
   }
-  /// The tensor of a call that has a place by shape: what was kept, or what make() says, which takes
-  /// `bytes`. Null: that would be above the limit.
+  /// The tensor of a call that has a place by shape: what was kept, or what make() says, which
+  /// takes `bytes`. Null: that would be above the limit.
   template <typename Make>
   Tensor* at(const CallPlaces& places, std::size_t bytes, Make&& make) {
     const Key key{places.shapes.cycle().id, *places.by_shape};

@@ -229,7 +229,7 @@ class Explain(unittest.TestCase):
                 ({"RINGPRESS_CODEC": "q4"}, "RINGPRESS_EF=scales: where that loses less"),
                 ({"RINGPRESS_CODEC": "qsgd"}, as_auto + "qsgd takes no coordinate scales"),
                 ({"RINGPRESS_CODEC": "q4", "RINGPRESS_LAZY": "2"}, as_auto + "calls that are put off"),
-                ({"RINGPRESS_CODEC": "q4", "RINGPRESS_BACKEND": "cuda"}, as_auto + "coordinate scales are for"),
+                ({"RINGPRESS_CODEC": "q4", "RINGPRESS_BACKEND": "cuda"}, "RINGPRESS_EF=scales: where that loses less"),
                 ({"RINGPRESS_CODEC": "q4", "RINGPRESS_EF": "auto"}, None)):
             notes = [note for note in explained(*words, **(scales | settings))["notes"] if "RINGPRESS_EF" in note]
             self.assertEqual(len(notes), 0 if note is None else 1, (settings, notes))

@@ -14,6 +14,7 @@ add_executable(interposer_test
   interposer/statistics_test.cc
   interposer/interposer_test.cc
   interposer/warm_up_test.cc
+  interposer/scales_test.cc
 )
 if(NOT RINGPRESS_SANITIZE)
   target_sources(interposer_test PRIVATE interposer/threads_test.cc)
@@ -70,6 +71,7 @@ add_executable(interposer_cuda_test
   interposer/lazy_votes_test.cc
   interposer/steps_test.cc
   interposer/trace_test.cc
+  interposer/cuda_scales_test.cc
 )
 target_include_directories(interposer_cuda_test PRIVATE ${PROJECT_SOURCE_DIR})
 set_target_properties(interposer_cuda_test PROPERTIES
