@@ -65,12 +65,10 @@ Result<Event> make_event(int ordinal, unsigned flags) {
   return Event(event);
 }
 
-class CudaDevice final : public Device {
+/// Its memory.
+class CudaMemory : public Device {
  public:
-  CudaDevice(const CudaBackend& backend, const PlanMakers& make_plan)
-      : backend_(backend), make_plan_(make_plan) {}
-
-  const char* name() const override { return "cuda"; }
+  explicit CudaMemory(const CudaBackend& backend) : backend_(backend) {}
 
   Result<void*> allocate(std::size_t bytes) override {
     const CurrentDevice current(backend_.ordinal);
@@ -100,6 +98,17 @@ class CudaDevice final : public Device {
     const AllowedDuringCapture allowed;
     forget(cudaFreeHost(memory));
   }
+
+ protected:
+  const CudaBackend backend_;
+};
+
+class CudaDevice final : public CudaMemory {
+ public:
+  CudaDevice(const CudaBackend& backend, const PlanMakers& make_plan)
+      : CudaMemory(backend), make_plan_(make_plan) {}
+
+  const char* name() const override { return "cuda"; }
 
   Result<Stream> create_stream() override {
     const CurrentDevice current(backend_.ordinal);
@@ -245,8 +254,7 @@ class CudaDevice final : public Device {
   }
 
  private:
-  CudaBackend backend_;
-  PlanMakers make_plan_;
+  const PlanMakers make_plan_;
 };
 
 Result<int> attribute(cudaDeviceAttr name, int ordinal) {

@@ -2,6 +2,9 @@
 groups, on two streams, put off, in planned steps and in captured graphs. Several ranks share the GPU,
 each a host by name."""
 import collections
+import json
+import pathlib
+import tempfile
 import time
 
 import jobs
@@ -121,12 +124,21 @@ CLIENT_RUNS = (("groups and streams", ["group", "streams"], {}, set()),
                ("put off", ["lazy"], {"RINGPRESS_LAZY": "4"}, {"waited"}),
                ("planned steps", ["steps"], {"RINGPRESS_CODEC": "auto", "RINGPRESS_GRADIENTS": "all"},
                 set()),
+               ("coordinate scales", ["steps"], {"RINGPRESS_EF": "scales"}, set()),
                ("captured, passed through", ["graph"], {}, {"graph"}),
                ("captured and compressed", ["graph"], {"RINGPRESS_GRAPH": "1"}, set()))
 
 
 def client_command(setup, ranks, scenarios):
     return [str(setup.build / "perf" / "stream_client"), str(ranks), *scenarios]
+
+
+def judge_scales(variables, statistics):
+    """Whether calls had coordinate scales, where they were asked for: values are the same in each step."""
+    if variables.get("RINGPRESS_EF") != "scales":
+        return []
+    counts = [json.loads(line)["scaled_calls"] for line in statistics.splitlines()]
+    return [] if counts and min(counts) > 0 else [f"{counts} calls had coordinate scales"]
 
 
 def run_client(setup, ranks, run):
@@ -137,11 +149,15 @@ def run_client(setup, ranks, run):
     if setup.seconds_left() < 10 or setup.hung >= plugin.MOST_HUNG:
         return {**entry, "wrong": ["no time was left"]}
     begin = time.monotonic()
-    status, output = jobs.run_words(client_command(setup, ranks, scenarios),
-                                    {**setup.environment(), **jobs.ONE_GPU, **entry["variables"]},
-                                    min(SECONDS, setup.seconds_left()))
+    with tempfile.TemporaryDirectory(prefix="ringpress-gpu-") as folder:
+        counted = pathlib.Path(folder) / "statistics.jsonl"
+        own = {**jobs.ONE_GPU, **entry["variables"], "RINGPRESS_STATS": str(counted)}
+        status, output = jobs.run_words(client_command(setup, ranks, scenarios),
+                                        {**setup.environment(), **own},
+                                        min(SECONDS, setup.seconds_left()))
+        statistics = jobs.read_text(counted)
     setup.hung += status == jobs.TIME_WAS_UP
-    wrong = judge_lines(output, ranks, exact)
+    wrong = judge_lines(output, ranks, exact) + judge_scales(variables, statistics)
     if status != 0:
         wrong.append(f"exit status {status}: " + "\n".join(output.splitlines()[-8:]))
     return {**entry, "status": "failed" if wrong else "passed", "wrong": wrong,

@@ -33,6 +33,12 @@ class Rehearsal(unittest.TestCase):
         self.assertEqual(wrong, [])
         self.assertGreater(figures["specifications"], 40)
 
+    def test_coordinate_scales_alone_agree(self):
+        shutil.copy(MODULE, self.folder / "libringpress-cuda.so")
+        status, text, error = self.run_program("scales", "1", "2500")
+        self.assertEqual(status, 0, error + text)
+        self.assertEqual([entry["specification"] for entry in json.loads(text)["specifications"]], ["scales"])
+
     def test_rates_are_reported(self):
         shutil.copy(MODULE, self.folder / "libringpress-cuda.so")
         status, text, error = self.run_program("bench", "4096")

@@ -58,6 +58,17 @@ class Client(unittest.TestCase):
         self.assertEqual(len(interposer.read_lines(done.stdout)), 24)
         self.assertEqual(len(interposer.judge_lines("0 step aa 0.4\n1 step aa 0.4\n", 2, set())), 1)
 
+    def test_coordinate_scales(self):
+        with tempfile.TemporaryDirectory() as folder:
+            counted = pathlib.Path(folder) / "statistics"
+            variables = {"RINGPRESS_EF": "scales"}
+            done = self.run_client(2, "steps", RINGPRESS_CODEC="q4", RINGPRESS_STATS=str(counted), **variables)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual(interposer.judge_lines(done.stdout, 2, set()), [])
+            self.assertEqual(interposer.judge_scales(variables, counted.read_text()), [])
+        self.assertEqual(len(interposer.judge_scales(variables, '{"scaled_calls": 0}')), 1)
+        self.assertEqual(interposer.judge_scales({}, ""), [])
+
     def test_no_graphs_without_a_gpu(self):
         self.assertNotEqual(self.run_client(2, "graph").returncode, 0)
 

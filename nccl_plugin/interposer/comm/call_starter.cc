@@ -33,6 +33,23 @@ StreamCallPointer make_sum_call(Algorithm algorithm, const StreamCallParts& part
   return runner->make(parts, host);
 }
 
+/// Of a call that the sequence has told StreamScales of: fills in what it is encoded with.
+Result<StreamScales::Chosen> choose_scales(const CommParts& comm, const PlannedCall& planned,
+                                           Way way, StreamCallParts* parts) {
+  const Call& call = planned.call;
+  if (!comm.sequence->has_told(CallUser::kScales)) return StreamScales::Chosen{};
+  const PreparedCodec& codec = *comm.codec_of(call, planned.decision);
+  const bool takes_scales = planned.decision.has_scales && way.kind == Way::Kind::kSum;
+  RINGPRESS_ASSIGN_OR_RETURN(
+      const StreamScales::Chosen chosen,
+      comm.scales->choose(tensor_of(call, call.count), comm.policy.residual_count(call, way),
+                          takes_scales ? codec.scale_block : 0, parts->lane->stream()));
+  if (chosen.codes == nullptr) return chosen;
+  parts->codec = codec.scaled.get();
+  parts->scales = chosen.codes;
+  return chosen;
+}
+
 }  // namespace
 
 Result<StreamCallPointer> CallStarter::start(const PlannedCall& planned) {
@@ -159,7 +176,7 @@ Result<StreamCallPointer> CallStarter::start_compressed(const PlannedCall& plann
   StreamCallParts parts = make_parts(call, decision, way);
   RINGPRESS_RETURN_IF_ERROR(find_memory(call, decision, way, &parts, &projection));
   RINGPRESS_ASSIGN_OR_RETURN(const StreamScales::Chosen scales,
-                             choose_scales(planned, way, &parts));
+                             choose_scales(parts_, planned, way, &parts));
   parts_.statistics.begin(codec->of_tensor().specification(), way.name());
   switch (way.kind) {
     case Way::Kind::kProjection:
@@ -176,23 +193,6 @@ Result<StreamCallPointer> CallStarter::start_compressed(const PlannedCall& plann
   const auto* const result = static_cast<const std::byte*>(call.receive) +
                              first * dtype_size(static_cast<DType>(call.dtype));
   return parts_.scales->learn_from(parts, scales, result, std::move(made));
-}
-
-/// Of a call that the sequence has told StreamScales of.
-Result<StreamScales::Chosen> CallStarter::choose_scales(const PlannedCall& planned, Way way,
-                                                        StreamCallParts* parts) {
-  const Call& call = planned.call;
-  if (!parts_.sequence->has_told(CallUser::kScales)) return StreamScales::Chosen{};
-  const PreparedCodec& codec = *parts_.codec_of(call, planned.decision);
-  const bool takes_scales = planned.decision.has_scales && way.kind == Way::Kind::kSum;
-  RINGPRESS_ASSIGN_OR_RETURN(
-      const StreamScales::Chosen chosen,
-      parts_.scales->choose(tensor_of(call, call.count), parts_.policy.residual_count(call, way),
-                            takes_scales ? codec.scale_block : 0, parts->lane->stream()));
-  if (chosen.codes == nullptr) return chosen;
-  parts->codec = codec.scaled.get();
-  parts->scales = chosen.codes;
-  return chosen;
 }
 
 StreamCallParts CallStarter::make_parts(const Call& call, const Decision& decision, Way way) {

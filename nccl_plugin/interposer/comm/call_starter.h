@@ -56,8 +56,6 @@ class CallStarter {
   Status find_memory(const Call& call, const Decision& decision, Way way, StreamCallParts* parts,
                      ProjectionParts* projection);
   HostParts host_parts(const Call& call) const;
-  Result<StreamScales::Chosen> choose_scales(const PlannedCall& planned, Way way,
-                                             StreamCallParts* parts);
 
   CommParts& parts_;
   CallPlanner& planner_;

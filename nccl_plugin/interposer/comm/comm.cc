@@ -18,6 +18,14 @@ namespace {
 
 constexpr std::array kCompressible = {DType::kFloat32, DType::kFloat16, DType::kBfloat16};
 
+/// Where calls may have coordinate scales by default, as rank 0 decides: what these take.
+void measure_scales(const CommParts& parts) {
+  if (parts.scales == nullptr || parts.rank != 0) return;
+  if (parts.settings.feedback != FeedbackChoice::kAuto) return;
+  const std::optional<double> cost = parts.scales->measure_cost(parts.exchange->stream());
+  if (cost) parts.guard->set_scale_cost(*cost);
+}
+
 }  // namespace
 
 Comm::Comm(CommIdentity identity, const ringpressRealNccl& real, const Settings& settings,
@@ -113,7 +121,7 @@ Status Comm::prepare_to_compress() {
   }
   if (tuning::TunedCalls::has_choice(settings)) {
     RINGPRESS_ASSIGN_OR_RETURN(parts_.guard, StreamGuard::make(device, settings, rank()));
-    measure_scales();
+    measure_scales(parts_);
   }
   const bool puts_off = LazyCalls::is_wanted(settings);
   if (StepPlanner::is_wanted(settings, size(), policy.crosses_hosts()) && !puts_off) {
@@ -125,14 +133,6 @@ Status Comm::prepare_to_compress() {
       parts_.lazy,
       StreamLazy::make(device, settings, rank(), size(), parts_.lifetime.watch(), parts_.sequence));
   return Status::ok();
-}
-
-/// Where calls may have them by default; rank 0 decides.
-void Comm::measure_scales() {
-  if (parts_.scales == nullptr || rank() != 0) return;
-  if (parts_.settings.feedback != FeedbackChoice::kAuto) return;
-  const std::optional<double> cost = parts_.scales->measure_cost(exchange().stream());
-  if (cost) parts_.guard->set_scale_cost(*cost);
 }
 
 bool Comm::begin_exact(const Call& call) {

@@ -78,7 +78,6 @@ class Comm {
        std::unique_ptr<ExchangeMemory> exchange);
   void write_report(ReportTime time);
   Status prepare_codecs();
-  void measure_scales();
 
   CommIdentity identity_;
   CommParts parts_;
