@@ -276,7 +276,8 @@ Work unfused_hop(DeviceCodec& codec, DeviceCodec& adder, const Arrays& arrays) {
             decode.wire = arrays.wire;
             decode.count = arrays.count;
             decode.values = arrays.decoded;
-            RINGPRESS_RETURN_IF_ERROR(codec.decode(nullptr, {&decode, 1}, nullptr));
+            decode.scales = arrays.codes;
+            RINGPRESS_RETURN_IF_ERROR(codec.decode(nullptr, {&decode, 1}, arrays.scratch));
             const std::byte* const part = arrays.decoded;
             DecodeAddEncodeArgs add;
             add.wires = {&part, 1};
@@ -288,6 +289,7 @@ Work unfused_hop(DeviceCodec& codec, DeviceCodec& adder, const Arrays& arrays) {
             encode.values = sum;
             encode.count = arrays.count;
             encode.wire = arrays.other_wire;
+            encode.scales = arrays.codes;
             return codec.encode(nullptr, {&encode, 1}, arrays.scratch);
           }};
 }

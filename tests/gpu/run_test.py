@@ -230,7 +230,7 @@ class Command(unittest.TestCase):
             if area == ["nccl"]:
                 for line in commands:
                     self.assertIn("LD_PRELOAD=", line)
-                self.assertEqual(sum("stream_client" in line for line in commands), 10)
+                self.assertEqual(sum("stream_client" in line for line in commands), 12)
             if area == ["torch"]:
                 self.assertEqual(["LD_PRELOAD=" in line for line in commands], [False, True, True])
         self.assertEqual(list(self.folder.iterdir()), [])
