@@ -78,9 +78,9 @@ Status SignalBoard::wait(std::span<const AwaitedSignals> signals,
     return want;
   };
   for (;;) {
-    if (!failure_.is_ok()) return failure_;
     const auto missing = first_missing();
-    if (missing == wanted.end()) break;
+    if (missing == wanted.end()) break;  // They came before whatever went wrong.
+    if (!failure_.is_ok()) return failure_;
     const std::uint64_t seen = signals_;
     if (!changed_.wait_for(lock, timeout, [&] { return signals_ != seen || !failure_.is_ok(); })) {
       return Status(Code::kTimeout, "no signal has come for " + std::to_string(timeout.count()) +

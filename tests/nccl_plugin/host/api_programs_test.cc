@@ -180,7 +180,8 @@ INSTANTIATE_TEST_SUITE_P(Ranks, Programs, ::testing::Values(1, 2, 3, 4, 8));
 
 /// The wait of the others ends, with the cause.
 TEST(OneSidedFaults, ARankThatDiesIsReported) {
-  run_processes(2, [](const ncclUniqueId& id, int rank) {
+  const Signal may_die;
+  run_processes(2, [&may_die](const ncclUniqueId& id, int rank) {
     ncclComm_t comm = nullptr;
     ASSERT_NCCL_OK(ncclCommInitRank(&comm, 2, id, rank));
     int memory = 0;
@@ -189,7 +190,11 @@ TEST(OneSidedFaults, ARankThatDiesIsReported) {
     EXPECT_NCCL_OK(ncclSignal(1 - rank, 0, 0, 0, comm, nullptr));
     ncclWaitSignalDesc_t one{1, 1 - rank, 0, 0};
     EXPECT_NCCL_OK(ncclWaitSignal(1, &one, comm, nullptr));
-    if (rank == 1) _exit(0);
+    if (rank == 1) {
+      may_die.wait();
+      _exit(0);
+    }
+    may_die.raise();
     EXPECT_EQ(ncclWaitSignal(1, &one, comm, nullptr), ncclRemoteError);
     expect_last_error("rank 1");
     EXPECT_NCCL_OK(ncclCommAbort(comm));

@@ -1,7 +1,7 @@
 // One-sided calls between threads, over TCP and shared memory.
 #include <gtest/gtest.h>
 
-#include <atomic>
+#include <barrier>
 #include <chrono>
 #include <cstring>
 #include <functional>
@@ -56,6 +56,17 @@ Buffer buffer_of(std::vector<std::byte>& memory) {
 AwaitedSignals signals_of(int peer, std::uint64_t count) {
   return {peer, {}, count};
 }
+
+/// All threads are there, each having returned from its calls: what one does next harms no call
+/// before.
+class Crossing {
+ public:
+  explicit Crossing(int size) : barrier_(size) {}
+  void wait() { barrier_.arrive_and_wait(); }
+
+ private:
+  std::barrier<> barrier_;
+};
 
 /// Returns once everybody has come.
 void meet(OneSided& calls, int rank, int size) {
@@ -112,10 +123,12 @@ INSTANTIATE_TEST_SUITE_P(TcpAndSharedMemory, OneSidedTraffic, ::testing::Bool())
 /// A rank that does not keep to the window of another: that one is not harmed, and says so.
 TEST(OneSidedErrors, PutsOutsideOfAWindow) {
   for (const std::uint64_t offset : {std::uint64_t{5}, UINT64_MAX - 2, std::uint64_t{9}}) {
-    run_one_sided({2, false, {1, 2}}, [offset](OneSided& calls, int rank) {
+    Crossing crossing(2);
+    run_one_sided({2, false, {1, 2}}, [offset, &crossing](OneSided& calls, int rank) {
       std::vector<std::byte> memory(8);
       calls.open_window(0, buffer_of(memory));
       meet(calls, rank, 2);
+      crossing.wait();
       const std::byte source[4] = {std::byte{1}, std::byte{1}, std::byte{1}, std::byte{1}};
       if (rank == 0) static_cast<void>(calls.put({1, 0, offset, {source, 4}, {}}));
       const AwaitedSignals never = signals_of(1 - rank, 1);
@@ -130,8 +143,10 @@ TEST(OneSidedErrors, PutsOutsideOfAWindow) {
 }
 
 TEST(OneSidedErrors, SignalsThatARankDoesNotHave) {
-  run_one_sided({2, false, {1, 2}}, [](OneSided& calls, int rank) {
+  Crossing crossing(2);
+  run_one_sided({2, false, {1, 2}}, [&crossing](OneSided& calls, int rank) {
     meet(calls, rank, 2);
+    crossing.wait();
     if (rank == 0) static_cast<void>(calls.put({1, 0, 0, {}, {0, 2}}));
     const AwaitedSignals never = signals_of(1 - rank, 1);
     EXPECT_EQ(calls.wait({&never, 1}).code(), Code::kInvalidUsage);
@@ -151,8 +166,10 @@ TEST(OneSidedErrors, AWaitForNothingEnds) {
 }
 
 TEST(OneSidedErrors, AnAbortIsHeardByThoseThatWait) {
-  run_one_sided({3, false, {1, 2}}, [](OneSided& calls, int rank) {
+  Crossing crossing(3);
+  run_one_sided({3, false, {1, 2}}, [&crossing](OneSided& calls, int rank) {
     meet(calls, rank, 3);
+    crossing.wait();
     if (rank == 0) calls.abort({Code::kAborted, "rank 0 has had enough"});
     const AwaitedSignals never = signals_of(1, 1);
     const Status status = calls.wait({&never, 1});
