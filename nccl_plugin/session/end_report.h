@@ -34,7 +34,7 @@ std::unique_lock<Mutex> lock_for_report(Mutex& mutex, ReportTime time) {
       break;
   }
   using Clock = std::chrono::steady_clock;
-  constexpr std::chrono::milliseconds kPatience{500};
+  constexpr std::chrono::milliseconds kPatience{2000};
   const auto until = Clock::now() + kPatience;
   while (!lock.try_lock() && Clock::now() < until) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));

@@ -241,6 +241,7 @@ def parse_options():
     parser.add_argument("--bucket-mb", type=int, default=2, help="DistributedDataParallel's bucket_cap_mb")
     parser.add_argument("--optimizer", choices=sorted(OPTIMIZERS), default="adam", help="sgd: with momentum")
     parser.add_argument("--rate", type=float, default=2e-3, help="of learning")
+    parser.add_argument("--threads", type=int, default=1, help="that compute, of each rank")
     parser.add_argument("--link", default="unknown", help="what links are limited to, for --json")
     parser.add_argument("--json", type=pathlib.Path, help="file for all numbers")
     return parser.parse_args()
@@ -248,7 +249,7 @@ def parse_options():
 
 def main():
     options = parse_options()
-    torch.set_num_threads(1)
+    torch.set_num_threads(options.threads)
     dist.init_process_group("gloo")
     texts, results = corpus(), []
     if dist.get_rank() == 0:

@@ -17,6 +17,9 @@ MESSAGE_BYTES = 64 << 20
 REPETITIONS = 7
 # A step of q4 is the block's largest value / 7, and scales are rounded up by up to 0.8 %.
 Q4_STEP = 1.008 / 7
+# Nearest steps are half a step off, and are decoded with the scale of least squares: of 200000 blocks of
+# normal or uniform values the end moved by up to a quarter of a step.
+Q4_NEAREST = 0.75 * Q4_STEP
 # NCCL without this library, over its own sockets.
 PLAIN = {"NCCL_NET_PLUGIN": "none", "NCCL_NET": "Socket", "NCCL_COLLNET_ENABLE": "0"}
 # After so many runs that did not end, the next would not either.
@@ -102,7 +105,7 @@ def q4_bound(row, ranks, unbiased, feeds_back=False):
     error feedback the error that is added was as large as the one that is kept, and what is encoded
     is larger by it."""
     found = row["ringpress"]
-    step = Q4_STEP if unbiased else Q4_STEP / 2
+    step = Q4_STEP if unbiased else Q4_NEAREST
     if feeds_back:
         step = 2 * step / (1 - step)
     contributions = step * found["largest_inputs"]

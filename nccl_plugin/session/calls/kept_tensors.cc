@@ -172,9 +172,10 @@ float* KeptTensors::allocate(std::size_t count, const KeptPlace& place) {
   return memory;
 }
 
-/// The layers of a tensor may change, and with them what is to be kept: that starts anew.
+/// The layers of a tensor may change, and with them what is to be kept: that starts anew. A call
+/// that wants no state, of another codec, leaves what the calls after it go on with.
 void KeptTensors::fit_state(KeptTensor* entry, std::size_t state_count) {
-  if (entry->state.values.size() == state_count) return;
+  if (state_count == 0 || entry->state.values.size() == state_count) return;
   if (!entry->state.values.empty()) room_.give_back(entry->state.values.size() * sizeof(float));
   entry->state = {};
   if (!make_room(state_count * sizeof(float), entry->place, entry)) return;

@@ -93,7 +93,7 @@ TEST_P(MeshFailure, ALostRankIsNamedAllAroundARing) {
   if (GetParam().kind == PeerKind::kThreads) return;
   constexpr int kRanks = 12;
   const auto reports =
-      run_mesh_peers(GetParam().kind, kRanks, options(milliseconds(4000)), [&](Mesh& mesh) {
+      run_mesh_peers(GetParam().kind, kRanks, options(milliseconds(30000)), [&](Mesh& mesh) {
         return run_ring(mesh, 1000, [](Mesh& m, FrameLabel& label) {
           if (m.rank() == 2 && label.call.sequence == 5) raise(SIGKILL);
         });
@@ -142,7 +142,7 @@ TEST_P(MeshFailure, ARankThatStallsRunsIntoTheTimeout) {
       run_mesh_peers(GetParam().kind, 3, options(milliseconds(400)), [](Mesh& mesh) {
         return run_ring(mesh, 1000, [](Mesh& m, FrameLabel& label) {
           if (m.rank() == 2 && label.call.sequence == 5) {
-            std::this_thread::sleep_for(milliseconds(1500));
+            std::this_thread::sleep_for(milliseconds(3000));
           }
         });
       });
@@ -157,7 +157,7 @@ TEST_P(MeshFailure, APeerThatNeverConnectsRunsIntoTheTimeout) {
   const auto reports =
       run_mesh_peers(GetParam().kind, 2, options(milliseconds(400)), [](Mesh& mesh) -> std::string {
         if (mesh.rank() == 1) {
-          std::this_thread::sleep_for(milliseconds(1200));
+          std::this_thread::sleep_for(milliseconds(3000));
           return "idle";
         }
         std::byte byte{};

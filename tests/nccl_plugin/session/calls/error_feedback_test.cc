@@ -378,6 +378,10 @@ TEST(ErrorFeedback, KeepsAStateBesidesTheResidualOrAlone) {
   EXPECT_EQ(kept.residual[5], 2);
   EXPECT_EQ(kept.state->values[7], 3);
   EXPECT_EQ(kept.state->call, 9U);
+  // A call of a codec that has no state, and then one that has.
+  EXPECT_EQ(feedback.find(tensor(100, 1), {true, 0}).state, nullptr);
+  EXPECT_EQ(feedback.bytes(), 480U);
+  EXPECT_EQ(feedback.find(tensor(100, 1), {true, 20}).state->values[7], 3);
   // Another size: other layers. It starts anew, the residual stays.
   kept = feedback.find(tensor(100, 1), {true, 30});
   EXPECT_EQ(kept.residual[5], 2);

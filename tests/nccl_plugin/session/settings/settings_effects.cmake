@@ -25,4 +25,4 @@ add_dependencies(settings_effects_test fake_nccl fake_cuda_module preload_client
                  ringpress_preload_soname ringpress ringpress_plugin nccl-net-fake7to12)
 gtest_discover_tests(settings_effects_test TEST_PREFIX settings. DISCOVERY_TIMEOUT 60
                      NO_PRETTY_VALUES
-                     PROPERTIES TIMEOUT 120)
+                     PROPERTIES TIMEOUT 300)
