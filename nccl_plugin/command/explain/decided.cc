@@ -155,8 +155,9 @@ std::string note_on_warm_up(const Settings& settings, const std::string& codec) 
     if (!stages.empty()) stages += ", then ";
     stages += is_no_codec(stage) ? "exact" : "by " + stage;
   }
+  const std::string known = plan.is_by_codec ? ", as soon as they are known" : "";
   return "RINGPRESS_WARMUP_STEPS=" + to_text(settings.warm_up_steps) + ": in the first " +
-         std::to_string(plan.steps) + " steps of a training such a call is " + stages;
+         std::to_string(plan.steps) + " steps of a training" + known + ", such a call is " + stages;
 }
 
 /// What is lost without error feedback, warm-up, coordinate scales, RINGPRESS_LAZY and

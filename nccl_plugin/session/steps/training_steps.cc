@@ -5,7 +5,7 @@
 
 namespace ringpress::nccl_plugin {
 
-std::size_t TrainingSteps::of_next(const TensorCall& call) {
+TrainingStep TrainingSteps::of_next(const TensorCall& call) {
   const CallPlaces places = sequence_->ask(CallUser::kWarmUp, call);
   const bool is_in_step = places.by_shape && places.shapes.cycle().has_landmark();
   const std::uint64_t cycle = is_in_step ? places.shapes.cycle().id : 0;
@@ -16,8 +16,8 @@ std::size_t TrainingSteps::of_next(const TensorCall& call) {
   }
   Calls& like = calls_.of(call);
   const std::uint64_t before = like.made++;
-  if (is_in_step) return steps_;
-  return std::max(steps_, static_cast<std::size_t>(before / like.in_step));
+  if (is_in_step) return {steps_, true};
+  return {std::max(steps_, static_cast<std::size_t>(before / like.in_step)), false};
 }
 
 /// It repeats from now on. So often have all its calls come before.

@@ -28,13 +28,19 @@
 
 namespace ringpress::nccl_plugin {
 
+/// That a call is of.
+struct TrainingStep {
+  std::size_t before = 0;  // Steps that were before it.
+  bool is_known = false;   // Its calls are known to repeat, and have two shapes at least.
+};
+
 /// Of one communicator. One thread at a time.
 class TrainingSteps {
  public:
   explicit TrainingSteps(std::shared_ptr<CallSequence> sequence) : sequence_(std::move(sequence)) {}
 
-  /// Steps before the one that the next call is of. CallUser::kWarmUp is told of no other calls.
-  std::size_t of_next(const TensorCall& call);
+  /// That of the next call. CallUser::kWarmUp is told of no other calls.
+  TrainingStep of_next(const TensorCall& call);
   /// The least that it says of later calls.
   std::size_t begun() const { return steps_; }
 

@@ -1,7 +1,9 @@
 #include "nccl_plugin/session/steps/warm_up.h"
 
 #include <algorithm>
+#include <memory>
 #include <sstream>
+#include <utility>
 
 #include "compress_kernels/factory.h"
 #include "nccl_plugin/session/rules/rule_codecs.h"
@@ -12,12 +14,31 @@ namespace {
 
 constexpr char kBetween = ';';  // Codecs of RINGPRESS_WARMUP_CODECS.
 
-bool is_lossy(const std::string& codec) {
-  const auto made = compress_kernels::make_codec(codec, DType::kFloat32, ReduceOp::kSum);
-  return made.is_ok() && !made.value()->traits().lossless;
+// Elements of a tensor by whose bytes codecs are told apart.
+constexpr std::size_t kUsualElements = 1 << 20;
+
+/// Null for what is no specification.
+std::unique_ptr<Codec> codec_of(const std::string& specification) {
+  auto made = compress_kernels::make_codec(specification, DType::kFloat32, ReduceOp::kSum);
+  return made.is_ok() ? std::move(made).value() : nullptr;
 }
 
 }  // namespace
+
+std::size_t warm_up_steps_of(const Codec& codec) {
+  if (codec.traits().lossless) return 0;
+  // perf/fidelity/findings.md#warm-up: of 300 steps.
+  constexpr std::size_t kOfOneBit = 100;
+  constexpr std::size_t kOfTwoBits = 30;
+  constexpr std::size_t kOfThreeBits = 10;
+  if (codec.projection() != nullptr) return kOfOneBit;
+  const std::size_t bits = 8 * codec.wire_bytes(kUsualElements);
+  // Half a bit for scales and places.
+  if (2 * bits <= 3 * kUsualElements) return kOfOneBit;
+  if (2 * bits <= 5 * kUsualElements) return kOfTwoBits;
+  if (2 * bits <= 7 * kUsualElements) return kOfThreeBits;
+  return 0;
+}
 
 std::vector<std::string> warm_up_codecs(const CallSettings& settings) {
   std::vector<std::string> codecs;
@@ -40,10 +61,13 @@ Status check_warm_up(const CallSettings& settings) {
 
 WarmUpPlan plan_warm_up(const CallSettings& settings, const std::string& codec) {
   WarmUpPlan plan;
-  const std::size_t steps = settings.warm_up_steps.steps.value_or(0);
-  if (steps == 0 || settings.mode != Mode::kOn || !is_lossy(codec)) return plan;
-  plan.steps = steps;
-  plan.codecs = warm_up_codecs(settings);
+  if (settings.mode != Mode::kOn) return plan;
+  const std::unique_ptr<Codec> made = codec_of(codec);
+  if (made == nullptr || made->traits().lossless) return plan;
+  const std::optional<std::size_t>& asked = settings.warm_up_steps.steps;
+  plan.is_by_codec = !asked.has_value();
+  plan.steps = asked ? *asked : warm_up_steps_of(*made);
+  if (plan.steps != 0) plan.codecs = warm_up_codecs(settings);
   return plan;
 }
 
@@ -57,13 +81,13 @@ WarmUp::WarmUp(const CallSettings& settings) {
   }
 }
 
-std::optional<WarmUpCall> WarmUp::at(std::size_t step, std::string_view codec) const {
+std::optional<WarmUpCall> WarmUp::at(const TrainingStep& step, std::string_view codec) const {
   const auto found = plans_.find(codec);
   if (found == plans_.end()) return std::nullopt;
   const WarmUpPlan& plan = found->second;
-  if (step >= plan.steps) return std::nullopt;
+  if (step.before >= plan.steps || (plan.is_by_codec && !step.is_known)) return std::nullopt;
   // In doubles, as a number of steps may be very large.
-  const double share = static_cast<double>(step) / static_cast<double>(plan.steps);
+  const double share = static_cast<double>(step.before) / static_cast<double>(plan.steps);
   const auto stage = static_cast<std::size_t>(share * static_cast<double>(plan.codecs.size()));
   return WarmUpCall{plan.codecs[std::min(stage, plan.codecs.size() - 1)], plan.steps};
 }

@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "nccl_plugin/session/decision_chain.h"
+#include "nccl_plugin/session/steps/training_steps.h"
+#include "ringpress/internal/codec.h"
 #include "ringpress/internal/settings.h"
 #include "ringpress/internal/status.h"
 
@@ -19,7 +21,12 @@ namespace ringpress::nccl_plugin {
 struct WarmUpPlan {
   std::size_t steps = 0;            // 0: they have it at once.
   std::vector<std::string> codecs;  // One after the other, evenly over the steps.
+  // Nobody asked for it: only for calls of a step that is known to repeat. Others may be no training.
+  bool is_by_codec = false;
 };
+/// What the first steps of a training need by default: more the fewer bits a value gets. 0 from 4
+/// bits on.
+std::size_t warm_up_steps_of(const Codec& codec);
 /// What RINGPRESS_WARMUP_CODECS says, in its order.
 std::vector<std::string> warm_up_codecs(const CallSettings& settings);
 /// Whether all of them are codecs.
@@ -35,8 +42,8 @@ class WarmUp {
 
   /// After so many steps it is over for every codec. 0: there is none.
   std::size_t steps() const { return steps_; }
-  /// Of a call of a step that so many came before, and that would have this codec.
-  std::optional<WarmUpCall> at(std::size_t step, std::string_view codec) const;
+  /// Of a call of this step that would have this codec.
+  std::optional<WarmUpCall> at(const TrainingStep& step, std::string_view codec) const;
 
  private:
   std::map<std::string, WarmUpPlan, std::less<>> plans_;  // Decisions have names in it.

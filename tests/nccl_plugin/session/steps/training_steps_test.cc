@@ -22,7 +22,7 @@ class Program {
  public:
   std::vector<std::size_t> make(std::string_view calls) {
     std::vector<std::size_t> steps;
-    for (const char call : calls) steps.push_back(steps_.of_next(call_of(call)));
+    for (const char call : calls) steps.push_back(steps_.of_next(call_of(call)).before);
     return steps;
   }
   /// Of the last of them.
@@ -143,7 +143,8 @@ TEST(TrainingSteps, HoldNoMoreThanAStepHas) {
   const auto sequence = std::make_shared<CallSequence>();
   TrainingSteps steps(sequence);
   for (std::size_t i = 0; i < 10000; ++i) {
-    EXPECT_EQ(steps.of_next({CollectiveKind::kAllReduce, i, DType::kFloat32, ReduceOp::kSum}), 0U);
+    const TensorCall call{CollectiveKind::kAllReduce, i, DType::kFloat32, ReduceOp::kSum};
+    EXPECT_EQ(steps.of_next(call).before, 0U);
   }
   StateBytes bytes;
   steps.save(bytes);

@@ -12,6 +12,7 @@
 #include <random>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "nccl_plugin/session/decision_chain.h"
@@ -62,8 +63,8 @@ TEST(WarmUp, EndsAfterItsSteps) {
   const WarmUp warm_up(settings_of({{"RINGPRESS_CODEC", "sign"}, {"RINGPRESS_WARMUP_STEPS", "3"}}));
   EXPECT_EQ(warm_up.steps(), 3U);
   for (std::size_t step = 0; step < 6; ++step) {
-    EXPECT_EQ(warm_up.at(step, "sign").has_value(), step < 3) << step;
-    EXPECT_FALSE(warm_up.at(step, "q4").has_value());  // Nothing gives it to a call.
+    EXPECT_EQ(warm_up.at({step, false}, "sign").has_value(), step < 3) << step;
+    EXPECT_FALSE(warm_up.at({step, true}, "q4").has_value());  // Nothing gives it to a call.
   }
 }
 
@@ -72,9 +73,9 @@ TEST(WarmUp, HasItsCodecsOneAfterTheOther) {
                                     {"RINGPRESS_WARMUP_STEPS", "6"},
                                     {"RINGPRESS_WARMUP_CODECS", "none;q8;q4"}}));
   for (std::size_t step = 0; step < 6; ++step) {
-    ASSERT_TRUE(warm_up.at(step, "sign").has_value());
+    ASSERT_TRUE(warm_up.at({step, false}, "sign").has_value());
     const char* const expected[] = {"none", "q8", "q4"};
-    EXPECT_EQ(warm_up.at(step, "sign")->codec, expected[step / 2]) << step;
+    EXPECT_EQ(warm_up.at({step, false}, "sign")->codec, expected[step / 2]) << step;
   }
 }
 
@@ -104,9 +105,22 @@ TEST(WarmUp, IsForWhatLosesSomething) {
   }
 }
 
-TEST(WarmUp, IsNoneByDefaultForANamedCodec) {
-  for (const char* codec : {"q8", "q4", "q2", "sign", "topk", "powersgd", "randk", "tern"}) {
-    EXPECT_EQ(WarmUp(settings_of({{"RINGPRESS_CODEC", codec}})).steps(), 0U) << codec;
+TEST(WarmUp, IsLongerTheFewerTheBitsByDefault) {
+  const std::pair<const char*, std::size_t> expected[] = {
+      {"q8", 0},      {"q4", 0},  {"q4:grid=lloyd", 0}, {"fp8", 0},       {"bf16", 0},
+      {"q3", 10},     {"q2", 30}, {"q2:grid=lloyd", 30}, {"tern", 30},    {"q1", 100},
+      {"sign", 100},  {"topk", 100}, {"randk", 100},    {"powersgd", 100}};
+  for (const auto& [codec, steps] : expected) {
+    const WarmUp warm_up(settings_of({{"RINGPRESS_CODEC", codec}}));
+    EXPECT_EQ(warm_up.steps(), steps) << codec;
+    EXPECT_EQ(warm_up.at({0, true}, codec).has_value(), steps != 0) << codec;
+    EXPECT_FALSE(warm_up.at({0, false}, codec).has_value()) << codec;
+    EXPECT_FALSE(warm_up.at({steps, true}, codec).has_value()) << codec;
+    if (steps != 0) EXPECT_EQ(warm_up.at({0, true}, codec)->codec, "q8") << codec;
+    EXPECT_EQ(
+        WarmUp(settings_of({{"RINGPRESS_CODEC", codec}, {"RINGPRESS_WARMUP_STEPS", "0"}})).steps(),
+        0U)
+        << codec;
   }
 }
 
@@ -152,6 +166,7 @@ Made make_steps(int ranks, const RankEnvironment& environment,
 RankEnvironment environment_of(const char* codec, const char* steps) {
   return {{"RINGPRESS_CODEC", codec},
           {"RINGPRESS_WARMUP_STEPS", steps},
+          {"RINGPRESS_WARMUP_CODECS", "none"},
           {"RINGPRESS_CACHE", "off"},
           {"RINGPRESS_SOCKET_IFNAME", "lo"}};
 }
@@ -169,8 +184,7 @@ TEST(WarmUp, IsOfTheFirstStepsOfACommunicator) {
 /// A ramp: ranks end each step with the same bytes, and bytes become fewer.
 TEST(WarmUp, MayBeARampOfDensities) {
   RankEnvironment environment = environment_of("topk:density=0.01", "9");
-  environment.emplace_back("RINGPRESS_WARMUP_CODECS",
-                           "q8;topk:density=0.25;powersgd:rank=4;topk:density=0.05");
+  environment[2].second = "q8;topk:density=0.25;powersgd:rank=4;topk:density=0.05";
   const Made made = make_steps(3, environment, {20000, 17000, 20000}, 14);
   EXPECT_EQ(made.failure, "");
   EXPECT_EQ(made.after.back().compressed_calls, 14U * 3);
@@ -182,6 +196,28 @@ TEST(WarmUp, MayBeARampOfDensities) {
     before = sent;
   }
   EXPECT_GT(first, 5 * last);
+}
+
+std::uint64_t sent_in(const Made& made, std::size_t calls_a_step, std::size_t step) {
+  const std::size_t last = calls_a_step * (step + 1) - 1;
+  const std::uint64_t before = step == 0 ? 0 : made.after[last - calls_a_step].wire_bytes;
+  return made.after[last].wire_bytes - before;
+}
+
+/// Three steps at most until the step is known; then 8 bits, and two from the 31st step on.
+TEST(WarmUp, ComesByDefaultWhereAStepIsKnown) {
+  RankEnvironment environment = environment_of("q2", "auto");
+  environment[2].second = "q8";
+  const Made made = make_steps(2, environment, {20000, 30000}, 34);
+  EXPECT_EQ(made.failure, "");
+  EXPECT_EQ(made.after.back().compressed_calls, 34U * 2);
+  const std::uint64_t last = sent_in(made, 2, 33);
+  EXPECT_EQ(sent_in(made, 2, 0), last);
+  EXPECT_EQ(sent_in(made, 2, 30), last);
+  for (const std::size_t step : {4U, 29U}) EXPECT_GT(sent_in(made, 2, step), 3 * last) << step;
+  // A program of one shape may be no training.
+  EXPECT_EQ(make_steps(2, environment, {20000}, 9).after.back().wire_bytes,
+            9 * make_steps(2, environment, {20000}, 1).after.back().wire_bytes);
 }
 
 /// What has no sequence, or starts it in the middle: by the calls of a shape.
