@@ -15,7 +15,23 @@ namespace {
 constexpr char kBetween = ';';  // Codecs of RINGPRESS_WARMUP_CODECS.
 
 // Elements of a tensor by whose bytes codecs are told apart.
-constexpr std::size_t kUsualElements = 1 << 20;
+constexpr std::size_t kUsualElements = 1 << 16;
+
+/// What a tensor of different magnitudes takes.
+std::size_t encoded_bits(const Codec& codec) {
+  if (codec.traits().fixed_size) return 8 * codec.wire_bytes(kUsualElements);
+  std::vector<float> values(kUsualElements);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const float magnitude = static_cast<float>(i * 40503 % kUsualElements);
+    values[i] = i % 2 == 0 ? magnitude : -magnitude;
+  }
+  std::vector<std::byte> wire(codec.wire_bytes(values.size()));
+  EncodeArgs args;
+  args.values = values.data();
+  args.count = values.size();
+  args.wire = wire.data();
+  return 8 * codec.encode(args);
+}
 
 /// Null for what is no specification.
 std::unique_ptr<Codec> codec_of(const std::string& specification) {
@@ -32,7 +48,7 @@ std::size_t warm_up_steps_of(const Codec& codec) {
   constexpr std::size_t kOfTwoBits = 30;
   constexpr std::size_t kOfThreeBits = 10;
   if (codec.projection() != nullptr) return kOfOneBit;
-  const std::size_t bits = 8 * codec.wire_bytes(kUsualElements);
+  const std::size_t bits = encoded_bits(codec);
   // Half a bit for scales and places.
   if (2 * bits <= 3 * kUsualElements) return kOfOneBit;
   if (2 * bits <= 5 * kUsualElements) return kOfTwoBits;

@@ -116,7 +116,9 @@ TEST(WarmUp, IsLongerTheFewerTheBitsByDefault) {
     EXPECT_EQ(warm_up.at({0, true}, codec).has_value(), steps != 0) << codec;
     EXPECT_FALSE(warm_up.at({0, false}, codec).has_value()) << codec;
     EXPECT_FALSE(warm_up.at({steps, true}, codec).has_value()) << codec;
-    if (steps != 0) EXPECT_EQ(warm_up.at({0, true}, codec)->codec, "q8") << codec;
+    if (steps != 0) {
+      EXPECT_EQ(warm_up.at({0, true}, codec)->codec, "q8") << codec;
+    }
     EXPECT_EQ(
         WarmUp(settings_of({{"RINGPRESS_CODEC", codec}, {"RINGPRESS_WARMUP_STEPS", "0"}})).steps(),
         0U)
