@@ -2,6 +2,7 @@
 #ifndef TESTS_SUPPORT_COMMUNICATOR_RANKS_H_
 #define TESTS_SUPPORT_COMMUNICATOR_RANKS_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <functional>
 #include <memory>
@@ -16,8 +17,13 @@ namespace ringpress::testing {
 
 using RankEnvironment = std::vector<std::pair<std::string, std::string>>;
 
+/// What is tested comes from the first call on: without a warm-up, unless that is asked for.
 inline Settings settings_with(RankEnvironment environment) {
   environment.emplace_back("RINGPRESS_TIMEOUT_MS", "100000");
+  const bool warms_up = std::any_of(environment.begin(), environment.end(), [](const auto& entry) {
+    return entry.first == "RINGPRESS_WARMUP_STEPS";
+  });
+  if (!warms_up) environment.emplace_back("RINGPRESS_WARMUP_STEPS", "0");
   return parse_settings(environment, nullptr);
 }
 

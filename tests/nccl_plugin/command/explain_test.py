@@ -196,7 +196,8 @@ class Explain(unittest.TestCase):
                 ("powersgd", "exact, as powersgd projects whole tensors, not pieces"),
                 ("lossless", "lossless without error feedback"),
                 ("none", "exact, as RINGPRESS_CODEC=none")):
-            self.assertEqual(explained(*words, RINGPRESS_CODEC=codec)["notes"], [said + pieces], codec)
+            notes = explained(*words, RINGPRESS_CODEC=codec, RINGPRESS_WARMUP_STEPS="0")["notes"]
+            self.assertEqual(notes, [said + pieces], codec)
         self.assertIn(said, run(*words).stdout)
         for more, settings in (((), {"RINGPRESS_BACKEND": "host"}), (("--ranks-per-host", "4"), {}),
                                (("--collective", "reduce_scatter"), {})):
@@ -206,8 +207,8 @@ class Explain(unittest.TestCase):
         scatter = ("64M", "float32", "4", "--codecs", "none,topk", "--collective", "reduce_scatter")
         reduce = scatter[:-2]
         lost = "all-gathers and some reduce-scatters have no error feedback: what topk leaves out of"
-        topk = {"RINGPRESS_CODEC": "topk", "RINGPRESS_BACKEND": "host"}
-        streams = {"RINGPRESS_CODEC": "q1", "RINGPRESS_BACKEND": "cuda"}
+        topk = {"RINGPRESS_CODEC": "topk", "RINGPRESS_BACKEND": "host", "RINGPRESS_WARMUP_STEPS": "0"}
+        streams = topk | {"RINGPRESS_CODEC": "q1", "RINGPRESS_BACKEND": "cuda"}
         for words, settings, note in (
                 (scatter, topk, lost),
                 (scatter, topk | {"RINGPRESS_CODEC": "q1"}, None),
@@ -220,6 +221,14 @@ class Explain(unittest.TestCase):
             self.assertEqual(len(notes), 0 if note is None else 1, (words, settings, notes))
             self.assertTrue(note is None or notes[0].startswith(note), notes)
         self.assertIn(f"\n{lost}".replace("topk", "q1"), run(*scatter, **streams).stdout)
+
+    def test_says_which_codecs_have_a_warm_up(self):
+        words = ("64M", "float32", "4", "--codecs", "none,q4")
+        for codec, steps in (("q8", None), ("q4", None), ("q3", 10), ("q2", 30), ("topk", 100)):
+            notes = explained(*words, RINGPRESS_CODEC=codec, RINGPRESS_BACKEND="host")["notes"]
+            expected = [f"RINGPRESS_WARMUP_STEPS=auto: in the first {steps} steps of a training, as soon as they are "
+                        "known, such a call is by q8"]
+            self.assertEqual(notes, expected if steps else [], codec)
 
     def test_says_which_calls_have_coordinate_scales(self):
         words = ("64M", "float32", "4", "--codecs", "none,q4,qsgd")

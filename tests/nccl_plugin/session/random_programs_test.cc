@@ -70,7 +70,7 @@ Environment random_settings(Random& random) {
       {"RINGPRESS_EF", {"auto", "scales", "scales", "plain", "0"}},
       {"RINGPRESS_ADJUST_STEPS", {"0", "0", "0", "3"}},
       {"RINGPRESS_LAZY", {"0", "0", "0", "2"}},
-      {"RINGPRESS_WARMUP_STEPS", {"0", "0", "3"}},
+      {"RINGPRESS_WARMUP_STEPS", {"auto", "0", "3"}},
       {"RINGPRESS_WARMUP_CODECS", {"none", "q8", "none;topk:density=0.3;powersgd:rank=4"}},
       {"RINGPRESS_EF_MAX_BYTES", {"0", "0", "30000"}},
       {"RINGPRESS_MIN_BYTES", {"1", "400", "65536"}},
