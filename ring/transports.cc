@@ -1,5 +1,7 @@
 #include "ring/transports.h"
 
+#include <iterator>
+
 #include "ring/transport/shm/factory.h"
 #include "ring/transport/tcp/factory.h"
 
@@ -32,6 +34,8 @@ constexpr TransportEntry kTransports[] = {
     {TransportKind::kSharedMemory, true, true, wants_shared_memory, make_shared_memory},
     {TransportKind::kTcp, false, false, is_always_wanted, make_tcp},
 };
+
+static_assert(std::size(kTransports) == kTransportKinds, "each TransportKind has a row here");
 
 }  // namespace
 

@@ -27,7 +27,6 @@ constexpr std::size_t kPaddingShare = 8;
 constexpr std::size_t kCallsToOverlap = 4;
 constexpr std::size_t kLargestChunk = 4096 * kKiB;
 constexpr std::size_t kLargestCall = kLargestChunk * 1024 * 1024;
-// Of the planner's: calls recur, as NCCL says nothing about that here.
 
 /// 0 for what is none, and for what NCCL reads as an octal number.
 int decimal(const char* text) {

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Fails on a source file of more than 800 lines; names those above 300."""
+"""Fails on a source file of more than 800 lines; names those above 500."""
 import sys
 
 import tree
 
-AIM = 300
+AIM = 500
 LIMIT = 800
 
 

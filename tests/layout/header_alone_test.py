@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compiles each public header, and each factory.h, alone and twice in one file.
+"""Compiles each public header, each factory.h and those of the command alone and twice in one file.
 
 usage: header_alone_test.py CXX_COMPILER C_COMPILER
 The C API is compiled as C11 too.
@@ -34,12 +34,14 @@ def main():
               tree.files(tree.ROOT, (".h",), ["include"])]
     factories = [str(path) for path in tree.files(
         tree.ROOT, (".h",), ["compress_kernels", "ring", "tuner"]) if path.name == "factory.h"]
-    ok = len(public) > 0
-    for header in public + factories:
+    # Users build the command without unity files, tests with them.
+    command = [str(path) for path in tree.files(tree.ROOT, (".h",), ["nccl_plugin/command"])]
+    ok = min(len(public), len(factories), len(command)) > 0
+    for header in public + factories + command:
         ok = compiles(cxx_compiler, ["-std=c++20"], header, ".cc") and ok
     for header in C_HEADERS:
         ok = compiles(c_compiler, ["-std=c11"], header, ".c") and ok
-    print(f"{len(public)} public headers, {len(factories)} factories")
+    print(f"{len(public)} public headers, {len(factories)} factories, {len(command)} of the command")
     return 0 if ok else 1
 
 

@@ -183,6 +183,8 @@ inline constexpr AlgorithmTraits kAlgorithms[] = {
      .gather_load = algorithms::hier_gather},
 };
 
+static_assert(std::size(kAlgorithms) == kAlgorithmCount, "each Algorithm has a row here");
+
 /// Null: it is none of them.
 constexpr const AlgorithmTraits* find_algorithm(Algorithm algorithm) {
   const auto* const found = std::find_if(

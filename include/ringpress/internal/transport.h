@@ -24,7 +24,8 @@ using Clock = std::chrono::steady_clock;
 using Deadline = Clock::time_point;
 
 enum class TransportKind : std::uint8_t { kTcp, kSharedMemory };
-inline constexpr std::size_t kTransportKinds = 2;
+inline constexpr std::size_t kTransportKinds =
+    static_cast<std::size_t>(TransportKind::kSharedMemory) + 1;  // The last one.
 inline const char* transport_name(TransportKind kind) {
   switch (kind) {
     case TransportKind::kTcp:

@@ -45,7 +45,7 @@ enum class Algorithm : std::uint8_t {
   kSra = 1,   // Scatter-reduce-allgather; two quantisations whatever the number of ranks.
   kHier = 2,  // Exact inside a host, sra between hosts. Door A only.
 };
-inline constexpr int kAlgorithmCount = 3;
+inline constexpr int kAlgorithmCount = static_cast<int>(Algorithm::kHier) + 1;  // The last one.
 
 /// Bytes of one element.
 inline std::size_t dtype_size(DType dtype) {

@@ -191,7 +191,7 @@ std::vector<std::string> notes_on(const Settings& settings, const PlanRequest& r
   }
   const bool has_levels = is_on_host(settings) && settings.mode == Mode::kOn &&
                           settings.adjust_steps != 0 && is_all_reduce &&
-                          decided.left_exact.empty() && decided.codec_by != "a rule";
+                          decided.left_exact.empty() && !decided.is_by_rule;
   if (has_levels && nccl_plugin::tuning::make_level_family(settings) != nullptr) {
     notes.push_back(
         fmt::format("RINGPRESS_ADJUST_STEPS={}: parts of such a call that would go by "
@@ -244,6 +244,7 @@ Decided decide(const Settings& given, const CallShape& shape, DType dtype,
   const bool is_chosen = !decision.is_exact() && decision.codec_origin == Origin::kAutomatic;
   const bool is_tried = is_chosen && is_on_host(settings);
   Decided decided;
+  decided.is_by_rule = !is_chosen && decision.is_by_rule();
   if (decision.algorithm_origin == Origin::kRule) {
     decided.algorithm_by = "a rule";
   } else if (decision.algorithm_origin == Origin::kSetting && !decision.is_by_rule()) {

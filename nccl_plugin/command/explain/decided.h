@@ -12,6 +12,7 @@
 namespace ringpress::nccl_plugin::command {
 
 struct Decided {
+  bool is_by_rule = false;         // A rule names its codec.
   std::string left_exact;          // Why; empty: it is not.
   std::string codec;               // Empty: automatic mode chooses.
   std::string codec_by;            // Which setting has decided on it, or a rule.

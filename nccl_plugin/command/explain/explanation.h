@@ -14,6 +14,7 @@
 #include "nccl_plugin/command/explain/explain.h"
 #include "ringpress/internal/cost_model.h"
 #include "ringpress/internal/settings.h"
+#include "ringpress/internal/tuning.h"
 #include "ringpress/internal/types.h"
 
 namespace ringpress::nccl_plugin::command {

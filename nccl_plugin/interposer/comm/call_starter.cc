@@ -22,7 +22,8 @@ constexpr StreamRunner kStreamRunners[] = {
      [](const StreamCallParts& parts, const HostParts&) { return make_ring_call(parts); }},
     {Algorithm::kHier, make_hier_call},
 };
-static_assert(std::size(kStreamRunners) == std::size(kAlgorithms));
+static_assert(std::size(kStreamRunners) == std::size(kAlgorithms),
+              "each row of kAlgorithms has a runner in streams");
 
 StreamCallPointer make_sum_call(Algorithm algorithm, const StreamCallParts& parts,
                                 const HostParts& host) {

@@ -44,7 +44,7 @@ const CodecFamily& family() {
       .make = make,
       .error_bound = error_bound,
       .variants = {"shift=3"},
-      .examples = {{"fixed", "yes", "values of one size that is known"}},
+      .examples = {{"fixed", "values of one size that is known"}},
   };
   return kFamily;
 }

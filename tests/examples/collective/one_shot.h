@@ -2,8 +2,7 @@
 // rank, and adds up what all have sent, in rank order. One latency and one quantisation, for
 // (p - 1) times the bytes.
 //
-//   1. send    encode a chunk of own values and send it to all                              (step
-//   0)
+//   1. send    encode a chunk of own values and send it to all
 //   2. reduce  decode what rank 0 sent and add what the others sent; own bytes are among them, so
 //              all ranks end with identical values
 //

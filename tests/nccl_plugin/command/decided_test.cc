@@ -134,8 +134,8 @@ const char* compare(const Decided& said, const Decision& made) {
     EXPECT_FALSE(made.is_exact()) << to_text(made.why);
     EXPECT_EQ(normal(said.codec), normal(std::string(made.codec)));
     EXPECT_EQ(said.algorithm, algorithm);
-    EXPECT_EQ(said.codec_by == "a rule", made.is_by_rule());
-    return said.codec_by == "a rule" ? "rule" : "setting";
+    EXPECT_EQ(said.is_by_rule, made.is_by_rule());
+    return said.is_by_rule ? "rule" : "setting";
   }
   EXPECT_FALSE(made.is_by_rule());
   EXPECT_NE(made.codec_origin, Origin::kSetting);
