@@ -102,17 +102,17 @@ class Judgement(unittest.TestCase):
         def change_found(name, value):
             return lambda outcome, row: row["ringpress"].update({name: value})
         bound = plugin.q4_bound(self.outcome.results["results"][0], 2, False)
-        self.assertLess(bound, 1.5)
+        self.assertLess(bound, 1.7)
         for change in (change_found("identical", False), change_found("maxerr", bound * 1.01),
                        change_found("maxerr", 0.0), change_found("maxerr", "nan"),
                        lambda outcome, row: row["in_place"].update(nwrong=1),
                        lambda outcome, row: outcome.statistics[0].update(compressed_calls=0)):
             self.assertEqual(len(self.wrong(plugin.judge_q4, change)), 1)
 
-    def test_an_error_beyond_half_a_step_is_the_unbiased_forms_alone(self):
+    def test_an_error_beyond_the_nearest_forms_is_the_unbiased_ones_alone(self):
         def change(unbiased):
             def apply(outcome, row):
-                row["ringpress"]["maxerr"] = 1.5
+                row["ringpress"]["maxerr"] = 1.8
                 outcome.statistics[0]["unbiased_calls"] = unbiased
             return apply
         self.assertEqual(self.wrong(plugin.judge_q4, change(3)), [])
