@@ -47,7 +47,7 @@ inline constexpr unsigned cudaUserObjectNoDestructorSync = 1;
 inline constexpr unsigned cudaGraphUserObjectMove = 1;
 
 using cudaStream_t = struct CUstream_st*;
-using cudaEvent_t = struct FakeEvent*;
+using cudaEvent_t = struct CUevent_st*;
 using cudaGraph_t = struct FakeGraph*;
 using cudaUserObject_t = struct FakeUserObject*;
 using cudaHostFn_t = void (*)(void*);

@@ -19,7 +19,7 @@ struct CUstream_st {
   cudaGraph_t graph = nullptr;  // That it is captured for.
   Clock clock;
 };
-struct FakeEvent {
+struct CUevent_st {
   unsigned long long capture = 0;  // In which it was recorded.
   Clock clock;
   bool is_timing = false;
@@ -211,7 +211,7 @@ cudaError_t cudaStreamQuery(cudaStream_t) {
 }
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
   if (refuses_new_events) return last_error = cudaErrorMemoryAllocation;
-  *event = new FakeEvent;
+  *event = new CUevent_st;
   (*event)->is_timing = flags != cudaEventDisableTiming;
   return cudaSuccess;
 }
