@@ -112,6 +112,7 @@ inline TrainingErrors run_training(const TrainingGradients& gradients, const Tra
   auto environment = training.environment;
   environment.emplace_back("RINGPRESS_CACHE", "off");
   environment.emplace_back("RINGPRESS_MIN_BYTES", "0");
+  environment.emplace_back("RINGPRESS_WARMUP_STEPS", "0");
   const Settings settings = parse_settings(environment, nullptr);
   const auto fabric = std::make_shared<ThreadFabric>(training.world, false);
   std::vector<TrainingRank> ranks(static_cast<std::size_t>(training.world),

@@ -92,7 +92,9 @@ bool are_same_bytes(const std::vector<Floats>& a, const std::vector<Floats>& b) 
 
 /// All ranks end with the same bytes, and have done the same.
 ScaledRank run(const ScaledJob& job) {
-  const Settings settings = parse_settings(job.environment, nullptr);
+  Environment environment = job.environment;
+  environment.emplace_back("RINGPRESS_WARMUP_STEPS", "0");
+  const Settings settings = parse_settings(environment, nullptr);
   EXPECT_EQ(settings.mistake, "");
   const auto fabric = std::make_shared<testing::ThreadFabric>(job.world, false);
   std::vector<ScaledRank> ranks(static_cast<std::size_t>(job.world));
