@@ -141,7 +141,8 @@ StreamLimits CallPlanner::limits_of(const Call& call, const PlanRequest& request
 bool CallPlanner::warms_up(const PlanRequest& request, PlannedCall* planned) {
   if (steps_.begun() >= warm_up_.steps() || find_capture(planned) != 0) return false;
   Decision& decision = planned->decision;
-  const TrainingStep step = steps_.of_next({request.kind, request.count, request.dtype, request.op});
+  const TrainingStep step =
+      steps_.of_next({request.kind, request.count, request.dtype, request.op});
   const std::optional<WarmUpCall> found = warm_up_.at(step, decision.codec);
   if (!found) return false;
   pass_over(planned->call, decision);

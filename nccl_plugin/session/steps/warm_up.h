@@ -21,7 +21,8 @@ namespace ringpress::nccl_plugin {
 struct WarmUpPlan {
   std::size_t steps = 0;            // 0: they have it at once.
   std::vector<std::string> codecs;  // One after the other, evenly over the steps.
-  // Nobody asked for it: only for calls of a step that is known to repeat. Others may be no training.
+  // Nobody asked for it: only for calls of a step that is known to repeat. Others may be no
+  // training.
   bool is_by_codec = false;
 };
 /// What the first steps of a training need by default: more the fewer bits a value gets. 0 from 4

@@ -100,11 +100,9 @@ class SliceBuffers {
 std::vector<std::vector<Floats>> results_of(const SliceProgram& program, std::size_t steps) {
   const std::string codec =
       "randk:unbiased=1,density=" + std::to_string(1.0 / static_cast<double>(program.slices));
-  const Settings settings =
-      parse_settings({{"RINGPRESS_CODEC", codec},
-                      {"RINGPRESS_MIN_BYTES", "0"},
-                      {"RINGPRESS_WARMUP_STEPS", "0"}},
-                     nullptr);
+  const Settings settings = parse_settings(
+      {{"RINGPRESS_CODEC", codec}, {"RINGPRESS_MIN_BYTES", "0"}, {"RINGPRESS_WARMUP_STEPS", "0"}},
+      nullptr);
   const auto fabric = std::make_shared<testing::ThreadFabric>(program.world, false);
   const std::size_t tensors = program.tensors.size();
   std::vector<std::vector<Floats>> results(tensors + 1);

@@ -107,9 +107,9 @@ TEST(WarmUp, IsForWhatLosesSomething) {
 
 TEST(WarmUp, IsLongerTheFewerTheBitsByDefault) {
   const std::pair<const char*, std::size_t> expected[] = {
-      {"q8", 0},      {"q4", 0},  {"q4:grid=lloyd", 0}, {"fp8", 0},       {"bf16", 0},
-      {"q3", 10},     {"q2", 30}, {"q2:grid=lloyd", 30}, {"tern", 30},    {"q1", 100},
-      {"sign", 100},  {"topk", 100}, {"randk", 100},    {"powersgd", 100}};
+      {"q8", 0},     {"q4", 0},     {"q4:grid=lloyd", 0},  {"fp8", 0},       {"bf16", 0},
+      {"q3", 10},    {"q2", 30},    {"q2:grid=lloyd", 30}, {"tern", 30},     {"q1", 100},
+      {"sign", 100}, {"topk", 100}, {"randk", 100},        {"powersgd", 100}};
   for (const auto& [codec, steps] : expected) {
     const WarmUp warm_up(settings_of({{"RINGPRESS_CODEC", codec}}));
     EXPECT_EQ(warm_up.steps(), steps) << codec;
