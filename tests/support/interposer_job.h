@@ -57,7 +57,8 @@ inline Settings make_settings(std::vector<std::pair<std::string, std::string>> m
                                                           {"RINGPRESS_CODEC", "q4"},
                                                           {"RINGPRESS_SOCKET_IFNAME", "lo"},
                                                           {"RINGPRESS_TIMEOUT_MS", "100000"},
-                                                          {"RINGPRESS_MIN_BYTES", "1024"}};
+                                                          {"RINGPRESS_MIN_BYTES", "1024"},
+                                                          {"RINGPRESS_WARMUP_STEPS", "0"}};
   all.insert(all.end(), more.begin(), more.end());
   return parse_settings(all, nullptr);
 }
