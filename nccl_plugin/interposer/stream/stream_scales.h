@@ -96,6 +96,8 @@ class StreamScales {
     HostWords* words = nullptr;
     void operator()(std::uint64_t* word) const { words->give_back(word); }
   };
+  /// Freeing `memory` waits for the device: no copy to `seen` is under way once that is taken
+  /// again.
   struct Tensor {
     DType dtype = DType::kFloat32;
     std::uint32_t calls = 0;
