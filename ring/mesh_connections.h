@@ -75,8 +75,6 @@ class Connections {
 
   /// `peer` has connected: frames of it may be waited for.
   bool has_let_in(std::size_t peer) const { return peers_[peer].receive != nullptr; }
-  /// This rank has connected to it.
-  bool has_reached(std::size_t peer) const { return peers_[peer].send != nullptr; }
 
   /// How long a peer may let this rank wait. Any thread.
   void set_timeout(std::chrono::milliseconds timeout) { timeout_ = timeout; }

@@ -7,95 +7,95 @@ namespace ringpress::ring {
 
 MeshImpl::~MeshImpl() {
   turns_.stop();
-  if (!failure_.has_failed()) connections_.say_goodbye();
+  if (!core_.failure.has_failed()) core_.connections.say_goodbye();
 }
 
 bool MeshImpl::is_local(int peer) const {
-  return parts_.endpoints[static_cast<std::size_t>(peer)].local;
+  return core_.parts.endpoints[static_cast<std::size_t>(peer)].local;
 }
 
 // --- starting ---
 
 Result<Request*> MeshImpl::isend(int peer, ConstBuffer payload, const FrameLabel& label) {
   const Turn turn(turns_);
-  MeshRequest* request = transfers_.take();
+  MeshRequest* request = core_.transfers.take();
   request->direction = MeshRequest::Direction::kSend;
   request->peer = static_cast<std::size_t>(peer);
   request->source = payload;
   request->label = label;
-  return transfers_.start(request);
+  return core_.transfers.start(request);
 }
 
 Result<Request*> MeshImpl::irecv(int peer, Buffer into, const FrameLabel& label) {
   const Turn turn(turns_);
-  MeshRequest* request = transfers_.take();
+  MeshRequest* request = core_.transfers.take();
   request->direction = MeshRequest::Direction::kReceive;
   request->peer = static_cast<std::size_t>(peer);
   request->into = into;
   request->label = label;
-  return transfers_.start(request);
+  return core_.transfers.start(request);
 }
 
 Result<Request*> MeshImpl::irecv_view(int peer, FrameLength length, const FrameLabel& label) {
   const Turn turn(turns_);
-  MeshRequest* request = transfers_.take();
+  MeshRequest* request = core_.transfers.take();
   request->direction = MeshRequest::Direction::kReceiveView;
   request->peer = static_cast<std::size_t>(peer);
   request->into = Buffer{};
   request->into.bytes = length.bytes;
   request->is_limit = length.is_limit;
   request->label = label;
-  return transfers_.start(request);
+  return core_.transfers.start(request);
 }
 
 // --- waiting ---
 
 Result<ConstBuffer> MeshImpl::wait(Request* request) {
   const Turn turn(turns_);
-  return transfers_.wait(*static_cast<MeshRequest*>(request));
+  return core_.transfers.wait(*static_cast<MeshRequest*>(request));
 }
 
 Result<bool> MeshImpl::poll(Request* request) {
   const Turn turn(turns_);
-  return transfers_.poll(*static_cast<MeshRequest*>(request));
+  return core_.transfers.poll(*static_cast<MeshRequest*>(request));
 }
 
 Status MeshImpl::check() {
   const Turn turn(turns_);
-  if (failure_.has_failed()) return failure();
-  const Status moved = connections_.advance();
-  return moved.is_ok() ? moved : failure_.fail(moved);
+  if (core_.failure.has_failed()) return failure();
+  const Status moved = core_.connections.advance();
+  return moved.is_ok() ? moved : core_.failure.fail(moved);
 }
 
 void MeshImpl::release(Request* request) {
   const Turn turn(turns_);
-  if (request != nullptr) transfers_.release(*static_cast<MeshRequest*>(request));
+  if (request != nullptr) core_.transfers.release(*static_cast<MeshRequest*>(request));
 }
 
 Result<Buffer> MeshImpl::staging(std::size_t slot, std::size_t bytes) {
   const Turn turn(turns_);
-  return transfers_.staging(slot, bytes);
+  return core_.transfers.staging(slot, bytes);
 }
 
 void MeshImpl::give_back_staging() {
   const Turn turn(turns_);
-  transfers_.give_back_staging();
+  core_.transfers.give_back_staging();
 }
 
 bool MeshImpl::reads_staging(int peer, std::size_t bytes) const {
-  return connections_.read_in_place(static_cast<std::size_t>(peer), bytes);
+  return core_.connections.read_in_place(static_cast<std::size_t>(peer), bytes);
 }
 
 MeshCounters MeshImpl::counters() const {
-  const TransportCounters counters = parts_.counters();
+  const TransportCounters counters = core_.parts.counters();
   return {counters.sent_bytes, counters.received_bytes};
 }
 
 // --- ending ---
 
 void MeshImpl::abort(const Status& reason) {
-  failure_.latch(reason.is_ok() ? Status(Code::kAborted, "aborted") : reason);
-  parts_.reactor->wake();
+  core_.failure.latch(reason.is_ok() ? Status(Code::kAborted, "aborted") : reason);
+  core_.parts.reactor->wake();
   turns_.spread_failure();
 }
 
@@ -104,8 +104,8 @@ Result<UniqueId> MeshImpl::survivors_id(std::span<const int> survivors) {
   std::string name = "survivors " + std::to_string(survivors_ids_++);
   for (const int rank : survivors) name += "," + std::to_string(rank);
   bootstrap::UniqueId id;
-  id.secret = transport::mix_secret(parts_.secret, name);
-  id.address = parts_.endpoints[static_cast<std::size_t>(survivors.front())].addresses.back();
+  id.secret = transport::mix_secret(core_.parts.secret, name);
+  id.address = core_.parts.endpoints[static_cast<std::size_t>(survivors.front())].addresses.back();
   id.rank_zero_serves = true;
   return bootstrap::pack_id(id);
 }

@@ -14,17 +14,17 @@ namespace ringpress::ring {
 
 class MeshImpl final : public Mesh {
  public:
-  explicit MeshImpl(MeshParts parts) : parts_(std::move(parts)) {}
+  explicit MeshImpl(MeshParts parts) : core_(std::move(parts)) {}
   ~MeshImpl() override;
 
-  int rank() const override { return parts_.rank; }
-  int size() const override { return static_cast<int>(parts_.endpoints.size()); }
+  int rank() const override { return core_.parts.rank; }
+  int size() const override { return static_cast<int>(core_.parts.endpoints.size()); }
   bool is_local(int peer) const override;
-  int ranks_per_host() const override { return parts_.ranks_per_host; }
-  std::uint32_t root_word() const override { return parts_.root_word; }
+  int ranks_per_host() const override { return core_.parts.ranks_per_host; }
+  std::uint32_t root_word() const override { return core_.parts.root_word; }
 
   void set_timeout(std::chrono::milliseconds timeout) override {
-    connections_.set_timeout(timeout);
+    core_.connections.set_timeout(timeout);
   }
   Result<Request*> isend(int peer, ConstBuffer payload, const FrameLabel& label) override;
   Result<Request*> irecv(int peer, Buffer into, const FrameLabel& label) override;
@@ -34,23 +34,20 @@ class MeshImpl final : public Mesh {
   void release(Request* request) override;
   Result<Buffer> staging(std::size_t slot, std::size_t bytes) override;
   void give_back_staging() override;
-  std::size_t spare_bytes() const override { return transfers_.spare_bytes(); }
+  std::size_t spare_bytes() const override { return core_.transfers.spare_bytes(); }
   bool reads_staging(int peer, std::size_t bytes) const override;
 
   void abort(const Status& reason) override;
   Status check() override;
-  Status failure() const override { return failure_.status(); }
+  Status failure() const override { return core_.failure.status(); }
   MeshCounters counters() const override;
   Result<UniqueId> survivors_id(std::span<const int> survivors) override;
 
  private:
   using Turn = MeshTurns::Turn;
 
-  const MeshParts parts_;
-  Connections connections_{parts_};
-  MeshFailure failure_{connections_};
-  Transfers transfers_{parts_, connections_, failure_};
-  MeshTurns turns_{parts_, connections_, failure_, transfers_};
+  MeshCore core_;
+  MeshTurns turns_{core_};
   std::atomic<unsigned> survivors_ids_{0};
 };
 

@@ -2,42 +2,38 @@
 
 namespace ringpress::ring {
 
-MeshTurns::MeshTurns(const MeshParts& parts, Connections& connections, MeshFailure& failure,
-                     const Transfers& transfers)
-    : connections_(connections),
-      failure_(failure),
-      transfers_(transfers),
-      reactor_(*parts.reactor) {
-  if (parts.progress_thread) thread_.emplace(reactor_, [this] { return move_bytes(); });
+MeshTurns::MeshTurns(MeshCore& mesh) : mesh_(mesh) {
+  if (!mesh.parts.progress_thread) return;
+  thread_.emplace(*mesh.parts.reactor, [this] { return move_bytes(); });
 }
 
 /// When a call of the user is under way it moves the bytes itself.
 bool MeshTurns::move_bytes() {
   if (!owner_.try_take()) return false;
-  const bool useful = transfers_.has_large() && !failure_.has_failed();
-  const Status moved = useful ? connections_.advance() : Status::ok();
-  if (!moved.is_ok()) static_cast<void>(failure_.fail(moved));
+  const bool useful = mesh_.transfers.has_large() && !mesh_.failure.has_failed();
+  const Status moved = useful ? mesh_.connections.advance() : Status::ok();
+  if (!moved.is_ok()) static_cast<void>(mesh_.failure.fail(moved));
   owner_.give();
-  if (useful) reactor_.await_ready(Clock::now() + std::chrono::milliseconds(20));
+  if (useful) mesh_.parts.reactor->await_ready(Clock::now() + std::chrono::milliseconds(20));
   return useful;
 }
 
 void MeshTurns::end() {
-  const bool arm = thread_ && transfers_.has_large();
+  const bool arm = thread_ && mesh_.transfers.has_large();
   owner_.give();
   // An abort() that found the mesh in use has left the spreading to us. One that did not may be at
   // it: the caller's memory must stay until it is done.
-  if (failure_.has_failed()) {
+  if (mesh_.failure.has_failed()) {
     owner_.take();
-    failure_.spread();
+    mesh_.failure.spread();
     owner_.give();
   }
   if (arm) thread_->arm();
 }
 
 void MeshTurns::spread_failure() {
-  if (failure_.is_spread() || !owner_.try_take()) return;
-  failure_.spread();
+  if (mesh_.failure.is_spread() || !owner_.try_take()) return;
+  mesh_.failure.spread();
   owner_.give();
 }
 

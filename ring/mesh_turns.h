@@ -8,6 +8,7 @@
 #define RING_MESH_TURNS_H_
 
 #include <optional>
+#include <utility>
 
 #include "ring/mesh_connections.h"
 #include "ring/mesh_failure.h"
@@ -17,10 +18,19 @@
 
 namespace ringpress::ring {
 
+/// What a mesh consists of.
+struct MeshCore {
+  explicit MeshCore(MeshParts with) : parts(std::move(with)) {}
+
+  const MeshParts parts;
+  Connections connections{parts};
+  MeshFailure failure{connections};
+  Transfers transfers{parts, connections, failure};
+};
+
 class MeshTurns {
  public:
-  MeshTurns(const MeshParts& parts, Connections& connections, MeshFailure& failure,
-            const Transfers& transfers);
+  explicit MeshTurns(MeshCore& mesh);
   /// The owner's right to touch the transports, for the length of one call.
   class Turn {
    public:
@@ -42,10 +52,7 @@ class MeshTurns {
   void end();
   bool move_bytes();
 
-  Connections& connections_;
-  MeshFailure& failure_;
-  const Transfers& transfers_;
-  transport::Reactor& reactor_;
+  MeshCore& mesh_;
   Ownership owner_;
   std::optional<MeshThread> thread_;
 };

@@ -1,7 +1,7 @@
+#include "ring/signal_board.h"
+
 #include <cstring>
 #include <string>
-
-#include "ring/one_sided.h"
 
 namespace ringpress::ring {
 

@@ -70,7 +70,7 @@ RINGPRESS_EXPORT const char* ncclGetLastError(ncclComm_t comm) {
   const char* text = "";
   static_cast<void>(catch_all([&]() -> Status {
     const std::shared_ptr<ncclComm> live = Registry::instance().find(comm);
-    const std::string own = live == nullptr ? std::string() : live->error().text();
+    const std::string own = live == nullptr ? std::string() : live->objects().error.text();
     text = own.empty() ? last_error() : keep_text(own);
     return Status::ok();
   }));
@@ -84,7 +84,7 @@ RINGPRESS_EXPORT ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_
     RINGPRESS_RETURN_IF_ERROR(check_pointer(asyncError, "asyncError"));
     const Status status = live->async_status();
     if (!status.is_ok() && status.code() != ringpress::Code::kInProgress) {
-      live->error().set(status.message());  // Asked for next.
+      live->objects().error.set(status.message());  // Asked for next.
     }
     *asyncError = to_nccl_result(status.code());
     return Status::ok();

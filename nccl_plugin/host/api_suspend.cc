@@ -13,6 +13,7 @@
 using namespace ringpress::nccl_plugin::host;  // NOLINT: the entry points are in no namespace.
 using ringpress::Code;
 using ringpress::Communicator;
+using ringpress::CommunicatorState;
 using ringpress::MemoryUse;
 using ringpress::Result;
 using ringpress::Status;
@@ -27,8 +28,10 @@ Status suspend(ncclComm_t handle, int flags) {
   }
   return submit_setup(comm, {nullptr, nullptr, [comm]() -> Status {
                                return comm->run([&](Communicator& communicator) -> Status {
-                                 communicator.give_back_memory();
-                                 comm->life().suspended();
+                                 if (CommunicatorState* const state = communicator.state()) {
+                                   state->give_back_memory();
+                                 }
+                                 comm->life().pause(CommLife::State::kSuspended);
                                  return Status::ok();
                                });
                              }});
@@ -44,7 +47,9 @@ Status resume(ncclComm_t handle) {
 Result<std::uint64_t> statistic(ncclComm& comm, int stat) {
   if (stat == ncclStatGpuMemSuspended) return comm.life().check_suspended().is_ok() ? 1 : 0;
   MemoryUse use;
-  if (!comm.run_after_calls([&](Communicator& c) { use = c.memory_use(); })) {
+  if (!comm.run_after_calls([&use](Communicator& communicator) {
+        if (const auto* const state = communicator.state()) use = state->memory_use();
+      })) {
     return Status(Code::kInvalidUsage, "a call is under way on comm");
   }
   switch (stat) {

@@ -46,7 +46,7 @@ void ncclComm::submit(std::function<Status()> job) {
   life_.submit([&] {
     worker_.submit([self = shared_from_this(), job = std::move(job)] {
       const Status status = ringpress::nccl_plugin::catch_all(job);
-      self->life_.finish(status, [&] { self->error_.set(status.message()); });
+      self->life_.finish(status, [&] { self->objects_.error.set(status.message()); });
     });
   });
 }
@@ -65,7 +65,7 @@ void ncclComm::run_aside(std::function<void()> job) {
 Status ncclComm::finalize() {
   return run([this](Communicator& communicator) {
     Status status = communicator.finalize();
-    life_.finalized();
+    life_.pause(State::kFinalized);
     return status;
   });
 }
@@ -85,12 +85,13 @@ void ncclComm::destroy() {
 
 bool ncclComm::stop_calls(State state, std::chrono::milliseconds patience) {
   // Ranks that meet cannot be interrupted; they have a timeout.
-  if (!life_.stop(state)) return false;
-  const bool is_revoked = state == State::kRevoked;
-  if (communicator_ != nullptr) communicator_->abort(end_by(is_revoked));
-  objects_.windows.abort(is_revoked ? Status(Code::kRevoked, "the communicator was revoked")
-                                    : Status(Code::kAborted, "the communicator was aborted"));
-  return life_.wait_for_calls(patience);
+  const auto interrupt = [&] {
+    const bool is_revoked = state == State::kRevoked;
+    if (communicator_ != nullptr) communicator_->abort(end_by(is_revoked));
+    objects_.windows.abort(is_revoked ? Status(Code::kRevoked, "the communicator was revoked")
+                                      : Status(Code::kAborted, "the communicator was aborted"));
+  };
+  return life_.stop(state, interrupt, patience);
 }
 
 void ncclComm::abort() {

@@ -35,14 +35,6 @@ struct CommTraits {
   const std::string& name() const { return configuration.name; }
 };
 
-/// What the program has made of a communicator's.
-struct CommObjects {
-  UserOperators operators;
-  Registrations registrations;
-  Windows windows;
-  GrowId grow_id;
-};
-
 /// The text of the last error. Any thread.
 class LastError {
  public:
@@ -58,6 +50,15 @@ class LastError {
  private:
   mutable std::mutex mutex_;
   std::string text_;
+};
+
+/// What NCCL's API keeps beside a communicator: what the program has made of it, its last error.
+struct CommObjects {
+  UserOperators operators;
+  Registrations registrations;
+  Windows windows;
+  GrowId grow_id;
+  LastError error;
 };
 
 }  // namespace ringpress::nccl_plugin::host
@@ -115,7 +116,6 @@ struct ncclComm : std::enable_shared_from_this<ncclComm> {
   ringpress::Status async_status() const;
   ringpress::Statistics statistics() const { return communicator_->statistics(); }
 
-  ringpress::nccl_plugin::host::LastError& error() { return error_; }
   ringpress::nccl_plugin::host::CommObjects& objects() { return objects_; }
 
  private:
@@ -129,7 +129,6 @@ struct ncclComm : std::enable_shared_from_this<ncclComm> {
 
   const ringpress::nccl_plugin::host::CommTraits traits_;
   ringpress::nccl_plugin::host::CommLife life_;
-  ringpress::nccl_plugin::host::LastError error_;
   ringpress::nccl_plugin::host::Worker worker_;  // Used within CommLife::submit().
   // Written once, when the setup has ended well; later reads need no lock.
   std::unique_ptr<ringpress::Communicator> communicator_;

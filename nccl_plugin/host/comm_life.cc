@@ -10,20 +10,10 @@ Status not_finished() {
                 "reports ncclSuccess");
 }
 
-}  // namespace
-
-void CommWork::note_submitted() {
-  ++pending;
-  has_submitted = true;
-  awaited_seconds.reset();
-}
-
-void CommWork::note_wait() {
-  if (has_submitted && !awaited_seconds) awaited_seconds = issue_clock_seconds();
-}
-
-Status CommLife::state_status() const {
-  switch (state_) {
+/// Ok where calls are allowed. `failure`: of the setup.
+Status status_of(CommLife::State state, const Status& failure) {
+  using State = CommLife::State;
+  switch (state) {
     case State::kSetup:
       return Status(Code::kInvalidArgument,
                     "comm is not ready: its setup has not finished; end the group, or poll "
@@ -39,9 +29,29 @@ Status CommLife::state_status() const {
     case State::kAborted:
       return Status(Code::kAborted, "comm was aborted");
     case State::kFailed:
-      return failure_;
+      return failure;
   }
   return Status(Code::kInternal, "unknown state");
+}
+
+/// Ok where it is suspended.
+Status suspension_of(CommLife::State state, const Status& failure) {
+  using State = CommLife::State;
+  if (state == State::kSuspended) return Status::ok();
+  if (state == State::kReady) return Status(Code::kInvalidUsage, "comm is not suspended");
+  return status_of(state, failure);
+}
+
+}  // namespace
+
+void CommWork::note_submitted() {
+  ++pending;
+  has_submitted = true;
+  awaited_seconds.reset();
+}
+
+void CommWork::note_wait() {
+  if (has_submitted && !awaited_seconds) awaited_seconds = issue_clock_seconds();
 }
 
 Status CommLife::begin(const std::function<void()>& keep) {
@@ -74,14 +84,14 @@ void CommLife::fail(const Status& status) {
 
 Status CommLife::check_ready() const {
   const std::lock_guard lock(mutex_);
-  RINGPRESS_RETURN_IF_ERROR(state_status());
+  RINGPRESS_RETURN_IF_ERROR(status_of(state_, failure_));
   return work_.pending > 0 ? not_finished() : failure_;
 }
 
 Status CommLife::check_parent(bool aborting) const {
   const std::lock_guard lock(mutex_);
   const bool is_alive = state_ == State::kReady || state_ == State::kRevoked;
-  if (!is_known_ || !is_alive) return state_status();
+  if (!is_known_ || !is_alive) return status_of(state_, failure_);
   if (aborting) return Status::ok();
   if (work_.pending > 0) return not_finished();
   return state_ == State::kRevoked ? Status::ok() : failure_;
@@ -94,7 +104,7 @@ bool CommLife::is_revoked() const {
 
 Status CommLife::check_known() const {
   const std::lock_guard lock(mutex_);
-  return is_known_ ? Status::ok() : state_status();
+  return is_known_ ? Status::ok() : status_of(state_, failure_);
 }
 
 std::optional<Status> CommLife::async_status() const {
@@ -107,14 +117,14 @@ std::optional<Status> CommLife::async_status() const {
   if (state_ == State::kRevoked || state_ == State::kFinalized) return Status::ok();
   if (state_ == State::kSuspended) return failure_.is_ok() ? std::nullopt : std::optional(failure_);
   if (!failure_.is_ok()) return failure_;
-  const Status status = state_status();
+  const Status status = status_of(state_, failure_);
   return status.is_ok() ? std::nullopt : std::optional(status);
 }
 
 Status CommLife::enter() {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [this] { return !work_.busy || state_ != State::kReady; });
-  RINGPRESS_RETURN_IF_ERROR(state_status());
+  RINGPRESS_RETURN_IF_ERROR(status_of(state_, failure_));
   work_.busy = true;
   return Status::ok();
 }
@@ -133,11 +143,6 @@ void CommLife::leave() {
     work_.busy = false;
   }
   changed_.notify_all();
-}
-
-void CommLife::finalized() {
-  const std::lock_guard lock(mutex_);
-  if (state_ == State::kReady) state_ = State::kFinalized;
 }
 
 void CommLife::submit(const std::function<void()>& start) {
@@ -168,28 +173,22 @@ CallIssue CommLife::issue_now() const {
   return {issue_clock_seconds(), work_.awaited_seconds};
 }
 
-void CommLife::suspended() {
+void CommLife::pause(State state) {
   const std::lock_guard lock(mutex_);
-  if (state_ == State::kReady) state_ = State::kSuspended;
+  if (state_ == State::kReady) state_ = state;
 }
 
 Status CommLife::check_suspended() const {
   const std::lock_guard lock(mutex_);
   if (work_.pending > 0) return not_finished();
-  return suspension();
+  return suspension_of(state_, failure_);
 }
 
 Status CommLife::resume() {
   const std::lock_guard lock(mutex_);
-  RINGPRESS_RETURN_IF_ERROR(suspension());
+  RINGPRESS_RETURN_IF_ERROR(suspension_of(state_, failure_));
   state_ = State::kReady;
   return Status::ok();
-}
-
-Status CommLife::suspension() const {
-  if (state_ == State::kSuspended) return Status::ok();
-  if (state_ == State::kReady) return Status(Code::kInvalidUsage, "comm is not suspended");
-  return state_status();
 }
 
 bool CommLife::close() {
@@ -204,7 +203,8 @@ bool CommLife::close() {
   return was_ready;
 }
 
-bool CommLife::stop(State state) {
+bool CommLife::stop(State state, const std::function<void()>& interrupt,
+                    std::chrono::milliseconds patience) {
   bool was_in_setup = false;
   {
     const std::lock_guard lock(mutex_);
@@ -212,10 +212,8 @@ bool CommLife::stop(State state) {
     state_ = state;
   }
   changed_.notify_all();
-  return !was_in_setup;
-}
-
-bool CommLife::wait_for_calls(std::chrono::milliseconds patience) {
+  if (was_in_setup) return false;
+  interrupt();
   std::unique_lock lock(mutex_);
   return changed_.wait_for(lock, patience, [this] { return work_.is_idle(); });
 }

@@ -54,10 +54,9 @@ class CommLife {
   /// The same of one that may have been revoked. False: calls have not left it for so long.
   bool enter_after_calls(std::chrono::milliseconds patience);
   void leave();
-  /// In a call: it was the last.
-  void finalized();
-  /// In a call: it was the last until resume(), which fails unless it is so.
-  void suspended();
+  /// In a call: no other may follow (kFinalized), or none before resume() (kSuspended).
+  void pause(State state);
+  /// Fails unless it is suspended.
   Status resume();
   /// Ok when resume() may be called.
   Status check_suspended() const;
@@ -73,15 +72,13 @@ class CommLife {
 
   /// Waits for calls under way, and allows no more. True: the peers expect a goodbye.
   bool close();
-  /// Allows no more calls. False: it was being set up, and nobody is in it.
-  bool stop(State state);
-  /// Whether calls and jobs have left it, after `patience` at most.
-  bool wait_for_calls(std::chrono::milliseconds patience);
+  /// Allows no more calls, has `interrupt` end those under way, and waits until they and all jobs
+  /// have left it, for `patience` at most. False: they have not, or it was being set up, and there
+  /// was nothing to interrupt.
+  bool stop(State state, const std::function<void()>& interrupt,
+            std::chrono::milliseconds patience);
 
  private:
-  Status state_status() const;  // With mutex_ held.
-  Status suspension() const;    // With mutex_ held: ok if it is suspended.
-
   mutable std::mutex mutex_;  // Guards what follows.
   std::condition_variable changed_;
   State state_ = State::kSetup;

@@ -56,7 +56,7 @@ ncclResult_t report(const char* function, ncclComm_t comm, const Status& status)
         std::string(function) + ": " + code_name(status.code()) + ": " + status.message();
     set_last_error(text);
     log_line(LogLevel::kInfo, "%s", text.c_str());
-    if (const auto live = Registry::instance().find(comm)) live->error().set(text);
+    if (const auto live = Registry::instance().find(comm)) live->objects().error.set(text);
   } catch (const std::exception&) {
     set_last_error({});  // Out of memory: the code alone must do.
   }

@@ -274,15 +274,6 @@ Status MeshCommunicator::flush_lazy() {
   return Status::ok();
 }
 
-void MeshCommunicator::give_back_memory() {
-  session_.call_memory.give_back();
-  session_.mesh->give_back_staging();
-}
-
-MemoryUse MeshCommunicator::memory_use() const {
-  return {session_.call_memory.spare_bytes() + session_.mesh->spare_bytes(), session_.kept_bytes()};
-}
-
 Status MeshCommunicator::finalize() {
   RINGPRESS_RETURN_IF_ERROR(session_.check_usable());
   if (session_.lazy != nullptr) {

@@ -82,8 +82,6 @@ class MeshCommunicator final : public Communicator {
   Result<UniqueId> survivors_id(std::span<const int> survivors) override {
     return session_.mesh->survivors_id(survivors);
   }
-  void give_back_memory() override;
-  MemoryUse memory_use() const override;
   Status finalize() override;
   void abort(End end) override;
   Status failure() const override { return session_.mesh->failure(); }

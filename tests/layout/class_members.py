@@ -13,8 +13,6 @@ import sys
 import tree
 
 LIMIT = 25
-# Larger since NCCL 2.32's functions came; to be cut. No other may join them.
-KNOWN = {"OneSidedMesh", "CommLife", "ncclComm", "MeshCommunicator", "MeshImpl", "Connections"}
 INSTALLED = "include/ringpress/nccl"  # NCCL's structs have the members that NCCL gives them.
 FOLDERS = ("include", "compress_kernels", "ring", "tuner", "nccl_plugin")
 NOISE = re.compile(r'//[^\n]*|/\*.*?\*/|R"(\w*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|(?<!\w)\'(?:\\.|[^\'\\\n])+\'|'
@@ -164,7 +162,7 @@ def main():
     for members, name, path in sorted(found, key=lambda entry: (-entry[0], str(entry[2]), entry[1])):
         print(f"{members:3} {name} ({path})")
     print(f"{len(found)} classes of more than {LIMIT} members")
-    return 1 if {name for _, name, _ in found} - KNOWN else 0
+    return 1 if found else 0
 
 
 if __name__ == "__main__":

@@ -53,12 +53,10 @@ inline const ringpressRealNccl& recording_nccl() {
 }
 
 inline Settings make_settings(std::vector<std::pair<std::string, std::string>> more = {}) {
-  std::vector<std::pair<std::string, std::string>> all = {{"RINGPRESS_BACKEND", "host"},
-                                                          {"RINGPRESS_CODEC", "q4"},
-                                                          {"RINGPRESS_SOCKET_IFNAME", "lo"},
-                                                          {"RINGPRESS_TIMEOUT_MS", "100000"},
-                                                          {"RINGPRESS_MIN_BYTES", "1024"},
-                                                          {"RINGPRESS_WARMUP_STEPS", "0"}};
+  std::vector<std::pair<std::string, std::string>> all = {
+      {"RINGPRESS_BACKEND", "host"},     {"RINGPRESS_CODEC", "q4"},
+      {"RINGPRESS_SOCKET_IFNAME", "lo"}, {"RINGPRESS_TIMEOUT_MS", "100000"},
+      {"RINGPRESS_MIN_BYTES", "1024"},   {"RINGPRESS_WARMUP_STEPS", "0"}};
   all.insert(all.end(), more.begin(), more.end());
   return parse_settings(all, nullptr);
 }

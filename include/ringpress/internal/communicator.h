@@ -161,7 +161,8 @@ class PiecewiseAllReduce {
   virtual Status run(const void* send, void* receive, std::size_t first, std::size_t count) = 0;
 };
 
-/// What a communicator keeps from call to call: residuals, the sequence of calls and their numbers.
+/// What a communicator keeps from call to call: residuals, the sequence of calls and their numbers,
+/// and memory.
 class CommunicatorState {
  public:
   virtual ~CommunicatorState() = default;
@@ -181,6 +182,10 @@ class CommunicatorState {
   /// The counterpart of inherit() on a rank that `parent` did not have: residuals are all that the
   /// others take then. Collective.
   virtual Status begin_among_heirs() = 0;
+
+  /// Between calls: frees spare memory. The next calls make it anew.
+  virtual void give_back_memory() = 0;
+  virtual MemoryUse memory_use() const = 0;
 };
 
 class Communicator {
@@ -234,10 +239,6 @@ class Communicator {
     static_cast<void>(survivors);
     return Status(Code::kUnsupported, "this communicator has no connections to be made anew");
   }
-
-  /// Between calls: frees spare memory. The next calls make it anew.
-  virtual void give_back_memory() {}
-  virtual MemoryUse memory_use() const { return {}; }
 
   /// Ends the use of this communicator: later calls are kInvalidUsage. Connections close, with a
   /// goodbye to the peers, when the object is destroyed.

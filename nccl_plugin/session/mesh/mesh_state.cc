@@ -254,4 +254,13 @@ void MeshState::adopt_own(Loaded&& loaded) {
   session_.feedback.adopt(std::move(loaded.feedback));
 }
 
+void MeshState::give_back_memory() {
+  session_.call_memory.give_back();
+  session_.mesh->give_back_staging();
+}
+
+MemoryUse MeshState::memory_use() const {
+  return {session_.call_memory.spare_bytes() + session_.mesh->spare_bytes(), session_.kept_bytes()};
+}
+
 }  // namespace ringpress::nccl_plugin

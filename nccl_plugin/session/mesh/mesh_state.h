@@ -27,6 +27,8 @@ class MeshState final : public CommunicatorState {
   Result<StateLoad> load(const std::string& path) override;
   Status inherit(const CommunicatorState* parent) override;
   Status begin_among_heirs() override;
+  void give_back_memory() override;
+  MemoryUse memory_use() const override;
 
  private:
   struct Loaded;
