@@ -51,6 +51,7 @@ void CollDecisions::know(const TensorPiece& piece, CollDecision* decision) {
   decision->tensor.whole_count = piece.tensor.count;
   decision->tensor.layout = piece.layout;
   decision->tensor.address = piece.tensor.address;
+  decision->tag = piece.tensor.tag;
   decision->starts_tensor = piece.index < kCollWorkers;
   decision->valid_count = piece.count;
   std::size_t& worker_first = worker_first_[decision->worker];

@@ -7,6 +7,7 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 
 #include "nccl_plugin/plugin/profiled_tensors.h"
@@ -33,6 +34,8 @@ struct CollDecision {
   bool starts_tensor = true;
   std::size_t first = 0;        // Of the tensor.
   std::size_t valid_count = 0;  // Of the call's: what lies behind is garbage.
+  std::uint64_t tag = 0;        // What the program calls the tensor; 0: nothing. It changes nothing
+                                // that nodes must agree on: NCCL does not compare it.
   bool clears_staging = false;  // Zeros `send` when done.
 };
 

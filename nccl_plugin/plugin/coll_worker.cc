@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "nccl_plugin/errors/firewall.h"
+#include "ringpress/internal/call_options.h"
 #include "ringpress/internal/transport.h"
 
 namespace ringpress::nccl_plugin::plugin {
@@ -109,6 +110,9 @@ void CollWorker::run() {
 Status CollWorker::perform(const CollRequest& request) {
   const CollCall& call = request.call;
   const CollDecision& decision = request.decision;
+  CallOptions options;
+  options.tag = decision.tag;
+  const CallsWithOptions scope(options);
   if (decision.starts_tensor) {
     RINGPRESS_RETURN_IF_ERROR(communicator_->pieces().start(decision.tensor));
   }

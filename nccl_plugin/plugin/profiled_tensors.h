@@ -88,7 +88,7 @@ class ProfiledTensors {
  private:
   static constexpr std::size_t kGroupChannels = 8;
   static constexpr std::size_t kMostChannels = 64;
-  // NCCL 2.27 to 2.30 have 40 to 96 bytes between a request's address and its channel's handle, and
+  // NCCL 2.27 to 2.32 have 40 to 96 bytes between a request's address and its channel's handle, and
   // some 540 between channels.
   static constexpr std::uintptr_t kSameChannelBytes = 256;
   static constexpr std::uintptr_t kSameOperationBytes = 4096;

@@ -16,6 +16,7 @@
 #include "nccl_plugin/abi/profiler_v4.h"
 #include "nccl_plugin/abi/profiler_v5.h"
 #include "nccl_plugin/abi/profiler_v6.h"
+#include "nccl_plugin/abi/profiler_v7.h"
 #include "nccl_plugin/plugin/object.h"
 #include "nccl_plugin/plugin/profiled_tensors.h"
 #include "nccl_plugin/plugin/report.h"
@@ -120,14 +121,21 @@ ncclResult_t init_v4(void** ctx, int* activation_mask, const char*, std::uint64_
   return start(ctx, activation_mask, {comm_hash, nodes, ranks, ProfiledChannels::kFirst}, logger);
 }
 
+/// What the program calls the tensor: from version 7 on. Numbers with the highest bit are NCCL's.
+template <typename Coll>
+std::uint64_t tag_of(const Coll& coll) {
+  if constexpr (requires { coll.tag; }) return coll.tag >> 63 == 0 ? coll.tag : 0;
+  return 0;
+}
+
 /// Gives what stands for the tensor; null for one that does not go to CollNet.
 template <typename Coll>
 Status start_tensor(void* ctx, const Coll& coll, void** handle) {
   if (!goes_to_collnet(coll.function, coll.algorithm)) return Status::ok();
   RINGPRESS_ASSIGN_OR_RETURN(const std::shared_ptr<TensorRegistry> registry, registry_of(ctx));
-  *handle = handle_of(
-      *registry,
-      registry->start_tensor({coll.send, coll.count, element_bytes(coll.datatype), coll.sequence}));
+  const TensorEvent tensor{coll.send, coll.count, element_bytes(coll.datatype), coll.sequence,
+                           tag_of(coll)};
+  *handle = handle_of(*registry, registry->start_tensor(tensor));
   return Status::ok();
 }
 
@@ -193,6 +201,7 @@ namespace abi = ringpress::abi;
 RINGPRESS_TABLE abi::ProfilerV4 ncclProfiler_v4;
 RINGPRESS_TABLE abi::ProfilerV5 ncclProfiler_v5;
 RINGPRESS_TABLE abi::ProfilerV6 ncclProfiler_v6;
+RINGPRESS_TABLE abi::ProfilerV7 ncclProfiler_v7;
 
 abi::ProfilerV4 ncclProfiler_v4 = {"ringpress",
                                    plugin::init_v4,
@@ -209,6 +218,12 @@ abi::ProfilerV5 ncclProfiler_v5 = {"ringpress",
 abi::ProfilerV6 ncclProfiler_v6 = {"ringpress",
                                    plugin::init_v5,
                                    plugin::start_event_v4<abi::EventV6>,
+                                   plugin::stop_event_v4,
+                                   plugin::record_event_state_v4,
+                                   plugin::finalize_v4};
+abi::ProfilerV7 ncclProfiler_v7 = {"ringpress",
+                                   plugin::init_v5,
+                                   plugin::start_event_v4<abi::EventV7>,
                                    plugin::stop_event_v4,
                                    plugin::record_event_state_v4,
                                    plugin::finalize_v4};

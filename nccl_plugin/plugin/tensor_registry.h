@@ -19,6 +19,7 @@ struct TensorEvent {
   std::size_t element_bytes = 0;
   std::uint64_t sequence = 0;  // Of the collective on its communicator; the replay of a graph does
                                // not advance it.
+  std::uint64_t tag = 0;       // What the program calls the tensor; 0: nothing.
 };
 
 /// What a rank has of a tensor; equal on all ranks of a CollNet communicator.

@@ -20,6 +20,7 @@
 #include "nccl_plugin/abi/profiler_v4.h"
 #include "nccl_plugin/abi/profiler_v5.h"
 #include "nccl_plugin/abi/profiler_v6.h"
+#include "nccl_plugin/abi/profiler_v7.h"
 
 namespace ringpress::testing {
 
@@ -168,6 +169,7 @@ struct ProfiledTensor {
   const char* datatype = "ncclFloat32";
   const char* algorithm = "COLLNET_CHAIN";
   std::uint64_t sequence = 0;
+  std::uint64_t tag = 0;  // From version 7 on.
 };
 
 /// Of a communicator, as NCCL tells its profiler.
@@ -223,6 +225,7 @@ ProfilerApi profiler_api(Table& table) {
     event.coll.datatype = tensor.datatype;
     event.coll.algorithm = tensor.algorithm;
     event.coll.sequence = tensor.sequence;
+    if constexpr (requires { event.coll.tag; }) event.coll.tag = tensor.tag;
     void* handle = nullptr;
     check(table.start_event(ctx, &handle, &event));
     return handle;
@@ -269,6 +272,9 @@ inline ProfilerApi profiler_api_of(void* library, int version) {
     case 6:
       return profiler_api<abi::ProfilerV6, abi::EventV6>(
           plugin_table<abi::ProfilerV6>(library, name));
+    case 7:
+      return profiler_api<abi::ProfilerV7, abi::EventV7>(
+          plugin_table<abi::ProfilerV7>(library, name));
     default:
       throw std::runtime_error("no such version: " + name);
   }

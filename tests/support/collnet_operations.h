@@ -35,6 +35,7 @@ struct ProxyOperation {
   bool is_direct = false;          // CollNetDirect instead of the chain.
   std::size_t member = 0;          // What a split gave; 0: the communicator itself.
   std::size_t steps_too_many = 0;  // That the profiler is told of, and that never come.
+  std::uint64_t tag = 0;           // What the program calls the tensor.
 };
 
 /// One channel of an operation: the places for its requests and for its event's handle are beside

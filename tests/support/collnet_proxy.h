@@ -41,7 +41,7 @@ namespace ringpress::testing {
 
 struct ProxyOptions {
   int collnet_version = 12;
-  int profiler_version = 6;  // 0: another profiler has the slot.
+  int profiler_version = 7;  // 0: another profiler has the slot.
   int rank = 0;              // Of the node.
   std::uint64_t comm_id = 1;
   std::size_t ranks_of_node = 1;
@@ -264,6 +264,7 @@ class ProxyNode {
                                                       : kNames[2];
     if (operation.is_direct) tensor.algorithm = "COLLNET_DIRECT";
     tensor.sequence = member.sequence;
+    tensor.tag = operation.tag;
     if (!operation.is_replayed) ++member.sequence;
     void* const event = profiler_.start_tensor(member.profiler_ctx, tensor);
     profiler_.stop(event);  // Before anything has moved.

@@ -139,6 +139,7 @@ TEST_F(PluginArguments, OfTheProfilerAlone) {
   call_profiler<abi::ProfilerV4>(4);
   call_profiler<abi::ProfilerV5>(5);
   call_profiler<abi::ProfilerV6>(6);
+  call_profiler<abi::ProfilerV7>(7);
 }
 
 TEST_F(PluginArguments, OfTheEnvironmentAlone) {
@@ -275,6 +276,7 @@ TEST(PluginEvents, ThatMakeNoSenseChangeNoDecision) {
   expect_undisturbed<abi::ProfilerV4, abi::EventV4>(4);
   expect_undisturbed<abi::ProfilerV5, abi::EventV5>(5);
   expect_undisturbed<abi::ProfilerV6, abi::EventV6>(6);
+  expect_undisturbed<abi::ProfilerV7, abi::EventV7>(7);
 }
 
 }  // namespace

@@ -213,10 +213,13 @@ class Pieces {
 
   /// A tensor of so many elements. `steps_too_many`: then it is not known.
   void begin(std::size_t count, std::size_t steps_too_many = 0) {
-    operation_.emplace(&pool_, Layout{{&pool_, count, 4, ++sequence_}, 1, 4 * kCount},
+    ++sequence_;
+    operation_.emplace(&pool_, Layout{{&pool_, count, 4, sequence_, tag()}, 1, 4 * kCount},
                        steps_too_many);
     operation_->tell(&book_, &profiled_);
   }
+  /// What the program calls it.
+  std::uint64_t tag() const { return 100 + sequence_; }
   /// Its next piece, in a slot of the staging memory.
   CollDecision decide(std::uintptr_t slot = 0) {
     CollCall call;
@@ -248,6 +251,7 @@ TEST(CollDecisions, GiveEachLaneItsPieces) {
       EXPECT_EQ(decision.starts_tensor, piece < 2);
       EXPECT_EQ(decision.first, piece / 2 * kFull);
       EXPECT_EQ(decision.valid_count, piece < 4 ? kFull : 10);
+      EXPECT_EQ(decision.tag, pieces.tag());
       if (piece >= 2) continue;
       EXPECT_EQ(decision.tensor.count, piece == 0 ? 2 * kFull + 10 : 2 * kFull);
     }

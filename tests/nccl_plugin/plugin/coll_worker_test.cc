@@ -10,7 +10,9 @@
 #include <new>
 #include <random>
 #include <thread>
+#include <vector>
 
+#include "ringpress/internal/call_options.h"
 #include "ringpress/internal/transport.h"
 
 namespace ringpress::nccl_plugin::plugin {
@@ -92,6 +94,24 @@ class LateCommunicator final : public LaneCommunicator {
   std::atomic<bool> aborted_{false};
 };
 
+/// Notes what the program calls the tensors.
+class NotingCommunicator final : public LaneCommunicator {
+ public:
+  using Tags = std::vector<std::uint64_t>;
+  NotingCommunicator(Tags* started, Tags* run) : started_(*started), run_(*run) {}
+  Status start(const PiecewiseTensor&) override { return note(&started_); }
+  Status run(const void*, void*, std::size_t, std::size_t) override { return note(&run_); }
+
+ private:
+  static Status note(Tags* tags) {
+    tags->push_back(CallsWithOptions::current()->tag);
+    return Status::ok();
+  }
+
+  Tags& started_;
+  Tags& run_;
+};
+
 /// Has no memory for its second call.
 class FailingCommunicator final : public LaneCommunicator {
  public:
@@ -131,6 +151,28 @@ TEST(CollWorker, WakesItsCompanionInWhateverStateItIs) {
   }
   first.stop();
   second.stop();
+}
+
+TEST(CollWorker, HandsOnWhatTheProgramCallsATensor) {
+  NotingCommunicator::Tags started, run;
+  CollWorker worker(std::make_unique<NotingCommunicator>(&started, &run));
+  Begun none{};
+  CollWorker companion(std::make_unique<WaitingCommunicator>(&none, 1));
+  worker.start(&companion);
+  companion.start(&worker);
+  std::array<CollRequest, 3> requests;
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    requests[i].decision.starts_tensor = i != 1;
+    requests[i].decision.tag = i == 2 ? 0 : 7;
+    worker.append(&requests[i]);
+  }
+  for (const CollRequest& request : requests) {
+    while (request.state.load() == CollRequest::State::kWaiting) std::this_thread::yield();
+  }
+  worker.stop();
+  companion.stop();
+  EXPECT_EQ(started, (NotingCommunicator::Tags{7, 0}));
+  EXPECT_EQ(run, (NotingCommunicator::Tags{7, 7, 0}));
 }
 
 /// The other nodes know of no failure here until they are told.

@@ -71,10 +71,10 @@ TEST_P(CollNetVersions, SumAlikeOnAllNodesAndCompress) {
 
 #ifdef RINGPRESS_SANITIZED
 // The versions differ in their signatures alone.
-const std::vector<Versions> kVersions = {{7, 0}, {12, 6}};
+const std::vector<Versions> kVersions = {{7, 0}, {12, 7}};
 #else
-const std::vector<Versions> kVersions = {{7, 0},  {8, 0},  {9, 0}, {10, 4},
-                                         {11, 5}, {12, 6}, {12, 0}};
+const std::vector<Versions> kVersions = {{7, 0},  {8, 0},  {9, 0},  {10, 4},
+                                         {11, 5}, {12, 6}, {12, 7}, {12, 0}};
 #endif
 
 INSTANTIATE_TEST_SUITE_P(Tables, CollNetVersions, ::testing::ValuesIn(kVersions),
@@ -139,7 +139,7 @@ std::string mean_error(ProxyNode& node, int rank, int size, int steps, double* e
   return "ok";
 }
 
-/// With the profiler of NCCL 2.27, and with that of a later release.
+/// With the profiler of NCCL 2.27, and with those of later releases.
 class CollNetProfiler : public ::testing::TestWithParam<int> {};
 
 TEST_P(CollNetProfiler, ErrorFeedbackFindsItsTensorInThePieces) {
@@ -166,7 +166,7 @@ TEST_P(CollNetProfiler, ErrorFeedbackFindsItsTensorInThePieces) {
       << lines;
 }
 
-INSTANTIATE_TEST_SUITE_P(Versions, CollNetProfiler, ::testing::Values(4, 6));
+INSTANTIATE_TEST_SUITE_P(Versions, CollNetProfiler, ::testing::Values(4, 6, 7));
 
 /// At which call after the others a node has a residual again.
 std::string resumed_at_call(ProxyNode& node, int rank, const Interruption& tried) {

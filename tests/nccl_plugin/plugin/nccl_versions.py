@@ -23,7 +23,7 @@ SUPPORTED = {
     "ncclNetPlugin": range(7, 13),
     "ncclCollNetPlugin": range(7, 13),
     "ncclTunerPlugin": range(2, 7),
-    "ncclProfiler": range(4, 7),
+    "ncclProfiler": range(4, 8),
     "ncclEnvPlugin": range(1, 3),
 }
 OLDEST = (2, 19)
