@@ -2,6 +2,8 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <utility>
+#include <vector>
 
 #include "nccl_plugin/command/advice.h"
 #include "nccl_plugin/command/doctor.h"
@@ -228,9 +230,28 @@ bool are_set_inside(const Surroundings& all) {
          });
 }
 
+/// What the user's variables take away, in the sense of each NCCL that may be loaded.
+std::vector<plugin::Conflict> conflicts_of(const Surroundings& all) {
+  std::vector<int> versions;
+  for (const NcclLibrary& nccl : all.nccl) {
+    if (nccl.is_real() && may_be_loaded(all, nccl)) versions.push_back(nccl.version);
+  }
+  if (versions.empty()) versions.push_back(0);
+  std::vector<plugin::Conflict> found;
+  for (const int version : versions) {
+    for (plugin::Conflict& conflict : plugin::conflicts(all.environment.lookup(), version)) {
+      const auto is_it = [&](const plugin::Conflict& known) {
+        return known.variable == conflict.variable && known.loses == conflict.loses;
+      };
+      if (std::none_of(found.begin(), found.end(), is_it)) found.push_back(std::move(conflict));
+    }
+  }
+  return found;
+}
+
 void judge_variables(const Surroundings& all, Findings* findings) {
   const bool inside = are_set_inside(all);
-  const auto conflicts = plugin::conflicts(all.environment.lookup());
+  const std::vector<plugin::Conflict> conflicts = conflicts_of(all);
   const auto is_in_conflict = [&](const std::string& name) {
     return std::any_of(conflicts.begin(), conflicts.end(), [&](const plugin::Conflict& conflict) {
       return conflict.variable.starts_with(name + "=");

@@ -72,6 +72,18 @@ std::string refusal(const AllReduceChoice& choice) {
          "\", and make no communicator; earlier ones pass over what they do not know";
 }
 
+// From this version on NCCL_ALGO and NCCL_SYM_KERNEL are lists for all functions together.
+constexpr int kListsTogether = 23100;
+
+AlgorithmVariables algorithm_variables(const Lookup& process) {
+  return {process("NCCL_ALGO"), process("NCCL_PROTO"), process("NCCL_SYM_KERNEL")};
+}
+
+bool is_chain_left_from_2_31_on(const Lookup& process) {
+  const std::vector<std::string> left = algorithms_of_all_reduces(algorithm_variables(process));
+  return std::find(left.begin(), left.end(), "CollNetChain") != left.end();
+}
+
 void add_algorithms(std::vector<Conflict>* found, const Lookup& process) {
   const char* const value = process("NCCL_ALGO");
   const AllReduceChoice choice = parse_function_list(value, kAlgorithmNames);
@@ -106,6 +118,39 @@ void add_protocols(std::vector<Conflict>* found, const Lookup& process) {
     conflict.remedy = "correct or unset it";
   }
   found->push_back(std::move(conflict));
+}
+
+/// What one list may hold, and the lists together do not. `is_certain`: NCCL reads them so.
+void add_lists_together(std::vector<Conflict>* found, const Lookup& process, bool is_certain) {
+  const auto [algorithms, protocols, kernels] = algorithm_variables(process);
+  const AllReduceChoice choice = parse_function_list(algorithms, kAlgorithmNames);
+  const bool is_said =
+      !choice.has("CollNetChain") || !parse_function_list(protocols, kProtocolNames).has("Simple");
+  if (is_said || is_chain_left_from_2_31_on(process)) return;
+  if (algorithms == nullptr || names_some_for_all_reduces(kernels)) {
+    found->push_back({std::string("NCCL_SYM_KERNEL=") + (kernels == nullptr ? "" : kernels),
+                      "NCCL 2.31 and later leave all-reduces no algorithm besides that kernel, so "
+                      "nothing is compressed",
+                      "unset it, or name CollNetChain for all-reduces in NCCL_ALGO", is_certain});
+    return;
+  }
+  found->push_back({std::string("NCCL_ALGO=") + algorithms,
+                    "NCCL 2.31 and later leave all-reduces, which it does not name, no algorithm "
+                    "where NCCL_PROTO is set for them: they fail",
+                    "unset it, or name CollNetChain for all-reduces, too", is_certain});
+}
+
+/// Each list, and from 2.31 on all of them together.
+void add_lists(std::vector<Conflict>* found, const Lookup& process, int nccl_version) {
+  const bool are_together = nccl_version >= kListsTogether;
+  const AlgorithmVariables lists = algorithm_variables(process);
+  const bool are_refused =
+      !parse_function_list(lists.algorithms, kAlgorithmNames).refused.empty() ||
+      !parse_function_list(lists.protocols, kProtocolNames).refused.empty();
+  if (are_together && !are_refused && is_chain_left_from_2_31_on(process)) return;
+  add_algorithms(found, process);
+  add_protocols(found, process);
+  if (are_together || nccl_version == 0) add_lists_together(found, process, are_together);
 }
 
 void add_switch(std::vector<Conflict>* found, const Lookup& process) {
@@ -162,11 +207,10 @@ const char* door_default(std::string_view name, const Lookup& process, bool defa
   return fits_net_plugin_list(env_plugin(process)) ? process("NCCL_ENV_PLUGIN") : nullptr;
 }
 
-std::vector<Conflict> conflicts(const Lookup& process) {
+std::vector<Conflict> conflicts(const Lookup& process, int nccl_version) {
   std::vector<Conflict> found;
   add_network(&found, process);
-  add_algorithms(&found, process);
-  add_protocols(&found, process);
+  add_lists(&found, process, nccl_version);
   add_switch(&found, process);
   add_threshold(&found, process);
   add_other_plugin(&found, process, "NCCL_TUNER_PLUGIN",

@@ -57,7 +57,9 @@ struct Conflict {
   bool fatal = false;          // Nothing is compressed.
   bool is_of_network = false;  // NCCL then takes another network than this library's.
 };
-std::vector<Conflict> conflicts(const Lookup& process);
+/// `nccl_version`: as ncclGetVersion has it: lists of algorithms have another meaning from 2.31 on.
+/// 0: it is not known; what only later versions take away is then not fatal.
+std::vector<Conflict> conflicts(const Lookup& process, int nccl_version = 0);
 
 }  // namespace ringpress::nccl_plugin::plugin
 

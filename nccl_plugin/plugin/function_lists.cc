@@ -3,6 +3,8 @@
 #include <strings.h>
 
 #include <algorithm>
+#include <iterator>
+#include <utility>
 
 namespace ringpress::nccl_plugin::plugin {
 namespace {
@@ -30,6 +32,12 @@ bool is_known(std::string_view name, std::span<const char* const> names) {
                      [&](const char* known) { return same(name, known); });
 }
 
+AllReduceChoice refusing(std::string_view part) {
+  AllReduceChoice choice;
+  choice.refused = part;
+  return choice;
+}
+
 /// Of one list, without the functions that it is for.
 AllReduceChoice parse_names(std::string_view list, std::span<const char* const> names) {
   AllReduceChoice choice;
@@ -37,10 +45,9 @@ AllReduceChoice parse_names(std::string_view list, std::span<const char* const> 
   if (excludes) list.remove_prefix(1);
   const std::vector<std::string_view> given = split(list, ',');
   for (const std::string_view name : given) {
-    if (is_known(name, names)) continue;
-    choice.refused = name;
-    return choice;
+    if (!is_known(name, names)) return refusing(name);
   }
+  choice.names_some = !given.empty();
   for (const char* name : names) {
     const bool listed = std::any_of(given.begin(), given.end(),
                                     [&](std::string_view one) { return same(one, name); });
@@ -57,20 +64,47 @@ bool AllReduceChoice::has(std::string_view name) const {
 }
 
 AllReduceChoice parse_function_list(const char* value, std::span<const char* const> names) {
-  AllReduceChoice choice{{names.begin(), names.end()}, ""};
+  AllReduceChoice choice;
+  choice.left.assign(names.begin(), names.end());
   if (value == nullptr) return choice;
   for (const std::string_view entry : split(value, ';')) {
     const std::vector<std::string_view> parts = split(entry, ':');
     const bool is_first = entry.data() == value;
     // Without a function an entry is for all, so only the first can be.
-    if (parts.empty() || (parts.size() == 1 && !is_first)) return {{}, std::string(entry)};
+    if (parts.empty() || (parts.size() == 1 && !is_first)) return refusing(entry);
     const bool is_for_all = parts.size() == 1;
-    if (!is_for_all && !is_known(parts[0], kFunctionNames)) return {{}, std::string(parts[0])};
+    if (!is_for_all && !is_known(parts[0], kFunctionNames)) return refusing(parts[0]);
     AllReduceChoice of_entry = parse_names(parts[is_for_all ? 0 : 1], names);
     if (!of_entry.refused.empty()) return of_entry;
-    if (is_for_all || same(parts[0], "AllReduce")) choice = std::move(of_entry);
+    if (!is_for_all && !same(parts[0], "AllReduce")) continue;
+    of_entry.is_told = true;
+    of_entry.names_some = of_entry.names_some || choice.names_some;
+    choice = std::move(of_entry);
   }
   return choice;
+}
+
+bool names_some_for_all_reduces(const char* value) {
+  if (value == nullptr) return false;
+  const std::vector<std::string_view> entries = split(value, ';');
+  return std::any_of(entries.begin(), entries.end(), [](std::string_view entry) {
+    const std::vector<std::string_view> parts = split(entry, ':');
+    const bool is_for_them = parts.size() == 1 || (parts.size() > 1 && same(parts[0], "AllReduce"));
+    return is_for_them && parts.back().find_first_not_of("^,") != std::string_view::npos;
+  });
+}
+
+std::vector<std::string> algorithms_of_all_reduces(const AlgorithmVariables& variables) {
+  const auto is_set = [](const char* value) { return value != nullptr && *value != '\0'; };
+  const AllReduceChoice algorithms = parse_function_list(variables.algorithms, kAlgorithmNames);
+  const AllReduceChoice protocols = parse_function_list(variables.protocols, kProtocolNames);
+  const bool counts = algorithms.names_some || protocols.names_some ||
+                      names_some_for_all_reduces(variables.symmetric_kernels);
+  if (!counts) return {std::begin(kAlgorithmNames), std::end(kAlgorithmNames)};
+  if (!protocols.has("Simple")) return {};
+  const bool are_left_out = is_set(variables.algorithms) || is_set(variables.symmetric_kernels);
+  if (!algorithms.is_told && are_left_out) return {};
+  return algorithms.left;
 }
 
 }  // namespace ringpress::nccl_plugin::plugin

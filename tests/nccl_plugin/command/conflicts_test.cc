@@ -1,6 +1,7 @@
 // The user's own variables of NCCL, read as NCCL reads them.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <string>
 
@@ -98,6 +99,64 @@ TEST(Conflicts, SoAreProtocols) {
   for (const char* fatal : {"LL", "LL,LL128", "^Simple", "allreduce:LL", "Simple;allreduce:LL128",
                             "Simpler", "^LL;Simple"}) {
     EXPECT_EQ(loss_of("NCCL_PROTO", fatal), Loss::kAll) << fatal;
+  }
+}
+
+/// What the lists take away together from an NCCL of this version.
+Loss loss_of_lists(const std::map<std::string, std::string>& variables, int version) {
+  Loss loss = Loss::kNothing;
+  for (const Conflict& conflict : conflicts(lookup_in(variables), version)) {
+    EXPECT_FALSE(conflict.loses.empty());
+    EXPECT_FALSE(conflict.remedy.empty());
+    loss = std::max(loss, conflict.fatal ? Loss::kAll : Loss::kSomething);
+  }
+  return loss;
+}
+
+// Read in NCCL's source before and after 2.31, and in the binary of 2.32.3.
+TEST(Conflicts, ListsAreReadAsThatVersionReadsThem) {
+  struct Case {
+    std::map<std::string, std::string> variables;
+    Loss before, since;  // 2.31.
+  };
+  const char* const kAlgo = "NCCL_ALGO";
+  const char* const kProto = "NCCL_PROTO";
+  const char* const kKernel = "NCCL_SYM_KERNEL";
+  constexpr Loss kNothing = Loss::kNothing, kSomething = Loss::kSomething, kAll = Loss::kAll;
+  const Case cases[] = {
+      {{{kAlgo, "broadcast:ring"}}, kNothing, kNothing},
+      {{{kAlgo, "broadcast:ring"}, {kProto, "Simple"}}, kNothing, kAll},
+      {{{kAlgo, "broadcast:ring"}, {kProto, "^LL"}}, kNothing, kAll},
+      {{{kAlgo, "broadcast:ring"}, {kProto, "allreduce:Simple"}}, kNothing, kAll},
+      {{{kAlgo, "broadcast:ring"}, {kProto, "broadcast:LL"}}, kNothing, kNothing},
+      {{{kAlgo, "broadcast:ring"}, {kProto, "^"}}, kNothing, kNothing},
+      {{{kAlgo, "broadcast:ring;allreduce:CollNetChain"}, {kProto, "Simple"}}, kNothing, kNothing},
+      {{{kAlgo, "^Ring"}, {kProto, "Simple"}}, kNothing, kNothing},
+      {{{kAlgo, "^Ring"}, {kProto, "LL"}}, kAll, kAll},
+      {{{kAlgo, "CollNetDirect"}}, kSomething, kSomething},
+      {{{kAlgo, "Ring"}}, kAll, kAll},
+      {{{kAlgo, ","}}, kAll, kNothing},
+      {{{kProto, ","}}, kAll, kNothing},
+      {{{kAlgo, "CollNetChain"}, {kProto, ","}}, kAll, kAll},
+      {{{kKernel, "AllReduce_AGxLL_R"}}, kNothing, kAll},
+      {{{kKernel, "allgather:AllGather_LL"}}, kNothing, kNothing},
+      {{{kKernel, "allgather:AllGather_LL"}, {kProto, "Simple"}}, kNothing, kAll},
+      {{{kKernel, "AllReduce_AGxLL_R"}, {kAlgo, "CollNetChain"}}, kNothing, kNothing},
+      {{{kKernel, "^"}}, kNothing, kNothing},
+      {{{kAlgo, "Rings"}}, kAll, kAll},
+  };
+  for (const Case& one : cases) {
+    std::string text;
+    for (const auto& [name, value] : one.variables) text += name + "=" + value + " ";
+    for (const int version : {21903, 23007}) {
+      EXPECT_EQ(loss_of_lists(one.variables, version), one.before) << text << version;
+    }
+    for (const int version : {23102, 23203}) {
+      EXPECT_EQ(loss_of_lists(one.variables, version), one.since) << text << version;
+    }
+    // Where the version is not known, what only later ones take away is not certain.
+    const Loss unknown = one.before == kNothing && one.since == kAll ? kSomething : one.before;
+    EXPECT_EQ(loss_of_lists(one.variables, 0), unknown) << text;
   }
 }
 

@@ -220,6 +220,22 @@ TEST(Doctor, AnothersNameThatHoldsOursIsNotOurs) {
   EXPECT_TRUE(has(texts(all, Level::kProblem), "set NCCL_PROFILER_PLUGIN=ringpress"));
 }
 
+// From 2.31 on all-reduces that NCCL_ALGO does not name have no algorithm where NCCL_PROTO is
+// theirs.
+TEST(Doctor, ReadsListsAsThatNcclDoes) {
+  Surroundings all = healthy();
+  all.environment.add("NCCL_ALGO", {"broadcast:ring", "environment"});
+  all.environment.add("NCCL_PROTO", {"Simple", "environment"});
+  EXPECT_EQ(texts(all, Level::kProblem), "");
+  all.nccl.push_back(nccl(23203, tables(12, 6, 7, 2)));
+  const std::string problems = texts(all, Level::kProblem);
+  EXPECT_TRUE(has(problems, "NCCL_ALGO=broadcast:ring: NCCL 2.31 and later leave")) << problems;
+  all.nccl.back().problem = "not a library";
+  EXPECT_FALSE(has(texts(all, Level::kProblem), "NCCL 2.31 and later"));
+  all.nccl.clear();
+  EXPECT_TRUE(has(texts(all, Level::kWarning), "NCCL 2.31 and later leave all-reduces"));
+}
+
 TEST(Doctor, SaysWhatToDoAboutEverything) {
   Surroundings all;
   all.plugin.tables = tables(12, 6, 0, 2);
