@@ -13,6 +13,7 @@
 #include "nccl_plugin/plugin/coll_comm.h"
 #include "nccl_plugin/plugin/coll_connect.h"
 #include "nccl_plugin/plugin/device.h"
+#include "nccl_plugin/plugin/nccl_encryption.h"
 #include "nccl_plugin/plugin/report.h"
 #include "ring/factory.h"
 #include "ringpress/internal/communicator.h"
@@ -92,7 +93,7 @@ Status collnet_devices(int* count) {
   if (!is_initialised.load()) {
     return Status(Code::kInvalidUsage, "CollNet has not been initialised");
   }
-  *count = static_cast<int>(devices().size());
+  *count = is_network_left_to_nccl() ? 0 : static_cast<int>(devices().size());
   return Status::ok();
 }
 
@@ -108,6 +109,9 @@ Status collnet_listen(void* ctx, int device, void* handle, void** listen_comm) {
   auto listener = std::make_unique<CollListener>();
   if (context.is_ok()) listener->comm_id = context.value()->comm_id;
   const Status opened = catch_all([&]() -> Status {
+    if (is_network_left_to_nccl()) {
+      return Status(Code::kUnsupported, "the program has NCCL encrypt what it sends");
+    }
     RINGPRESS_ASSIGN_OR_RETURN(const Device* const found, device_at(device));
     RINGPRESS_ASSIGN_OR_RETURN(listener->settings, settings_of(*found));
     RINGPRESS_ASSIGN_OR_RETURN(listener->rendezvous, prepare_unique_id(listener->settings));

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "nccl_plugin/plugin/device.h"
+#include "nccl_plugin/plugin/nccl_encryption.h"
 #include "nccl_plugin/plugin/net_objects.h"
 #include "nccl_plugin/plugin/next_net.h"
 #include "nccl_plugin/plugin/pending_connects.h"
@@ -166,7 +167,8 @@ Status net_finalize(void* ctx) {
 Status net_devices(int* count) {
   RINGPRESS_RETURN_IF_ERROR(check_place(count, "the count of devices"));
   RINGPRESS_RETURN_IF_ERROR(link_options().status());
-  *count = static_cast<int>(devices().size());
+  // Without a device NCCL takes its own network.
+  *count = is_network_left_to_nccl() ? 0 : static_cast<int>(devices().size());
   return Status::ok();
 }
 
@@ -174,6 +176,11 @@ Status net_listen(int device, void* handle, void** listen_comm) {
   RINGPRESS_RETURN_IF_ERROR(check_place(listen_comm, "the place of the communicator"));
   *listen_comm = nullptr;
   RINGPRESS_RETURN_IF_ERROR(check_place(handle, "the handle"));
+  // The device was there before the program asked for encryption.
+  if (is_network_left_to_nccl()) {
+    return Status(Code::kUnsupported,
+                  "ncclSetEncryption was called when the network had been chosen: call it first");
+  }
   RINGPRESS_ASSIGN_OR_RETURN(LinkOptions options, link_options());
   RINGPRESS_ASSIGN_OR_RETURN(const Device* const found, device_at(device));
   options.address.interfaces = "=" + found->name;

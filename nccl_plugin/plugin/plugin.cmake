@@ -34,6 +34,7 @@ add_library(ringpress_plugins OBJECT
   plugin/profiled_tensors.cc
   plugin/tuner.cc
   plugin/tuner_tables.cc
+  plugin/nccl_encryption.cc
 )
 ringpress_compile_alone(plugin/next_net_steps.cc)
 target_include_directories(ringpress_plugins PUBLIC ${PROJECT_SOURCE_DIR})

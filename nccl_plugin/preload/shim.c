@@ -11,10 +11,14 @@
  *
  * A function that the real library does not have can still be found here, by the linker and by
  * dlsym(): which library is the real one is not known when names are bound. A call of it is an
- * error, whose text ncclGetLastError() has. */
+ * error, whose text ncclGetLastError() has.
+ *
+ * NCCL tells a network plugin nothing of encryption that the program asks for. So the shim notes
+ * it, and the plugin asks the shim. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <pthread.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -117,6 +121,25 @@ static const char* hook_GetLastError(ncclComm_t comm) {
     text = real.GetLastError(comm);
   }
   return text != NULL && text[0] != '\0' ? text : missing_text;
+}
+
+static __typeof__(ncclSetEncryption)* real_set_encryption;
+static int is_to_encrypt;
+
+/* What NCCL has taken holds, a forked process's, too. */
+static ncclResult_t hook_SetEncryption(const ncclEncryptionConfig_t* config) {
+  const ncclResult_t result = __atomic_load_n(&real_set_encryption, __ATOMIC_ACQUIRE)(config);
+  if (result != ncclSuccess) return result;
+  const int has_mode = config != NULL && config->size >= offsetof(ncclEncryptionConfig_t, psk);
+  const int asks = has_mode && config->mode != NCCL_ENCRYPTION_MODE_NONE;
+  __atomic_store_n(&is_to_encrypt, asks, __ATOMIC_RELEASE);
+  return result;
+}
+
+/* 1: by the last ncclSetEncryption() of this process that succeeded, NCCL is to encrypt. */
+__attribute__((visibility("default"))) int ringpressNcclEncrypts(void);
+int ringpressNcclEncrypts(void) {
+  return __atomic_load_n(&is_to_encrypt, __ATOMIC_ACQUIRE);
 }
 
 static void after_fork(void) {
@@ -248,6 +271,10 @@ void* ringpress_preload_resolve(size_t index) {
   pthread_once(&library_once, find_library);
   void* target = real_function(name);
   if (target == NULL) return find_absent(index); /* The slot stays: each call says what it was. */
+  if (strcmp(name, "ncclSetEncryption") == 0) {
+    __atomic_store_n((void**)&real_set_encryption, target, __ATOMIC_RELEASE);
+    target = (void*)hook_SetEncryption;
+  }
   void* const hook = hook_of(name);
   if (hook != NULL) {
     if (strncmp(name, "ncclCommInit", 12) == 0) tell_of_fork();

@@ -13,6 +13,7 @@
 #include "ringpress/internal/communicator.h"
 #include "tests/support/interposer_job.h"
 #include "tests/support/meeting_port.h"
+#include "tests/support/own_process.h"
 
 namespace ringpress::nccl_plugin::interposer {
 namespace {
@@ -33,6 +34,60 @@ TEST(MeetingPlace, PortIsOpenOnlyWhileRanksMeet) {
   });
   // The thread that served ends a little later than the ranks go on.
   EXPECT_TRUE(closes(id)) << "after";
+}
+
+/// Connections of this process while two ranks have a communicator, and once they have reduced and
+/// exchanged something. `job`: with the engine.
+std::vector<std::size_t> connections_of_ranks(Job* job) {
+  constexpr std::size_t kCount = 50000;
+  ncclUniqueId id{};
+  if (job != nullptr) {
+    id = job->make_id();
+  } else {
+    EXPECT_EQ(real_nccl.GetUniqueId(&id), ncclSuccess);
+  }
+  std::barrier together(2);
+  std::vector<std::size_t> counts;
+  run_threads(2, [&](int rank) {
+    ncclComm_t comm = nullptr;
+    if (job != nullptr) {
+      comm = job->join(id, 2, rank);
+    } else {
+      EXPECT_EQ(real_nccl.CommInitRank(&comm, 2, id, rank), ncclSuccess);
+    }
+    std::vector<float> sent = make_values(rank, kCount), received(kCount);
+    EXPECT_EQ(real_nccl.GroupStart(), ncclSuccess);
+    EXPECT_EQ(real_nccl.Send(sent.data(), kCount, ncclFloat32, 1 - rank, comm, nullptr),
+              ncclSuccess);
+    EXPECT_EQ(real_nccl.Recv(received.data(), kCount, ncclFloat32, 1 - rank, comm, nullptr),
+              ncclSuccess);
+    EXPECT_EQ(real_nccl.GroupEnd(), ncclSuccess);
+    for (int call = 0; call < 2; ++call) {
+      const int before = sends;
+      EXPECT_EQ(job != nullptr ? job->all_reduce(comm, sent, received)
+                               : real_nccl.AllReduce(sent.data(), received.data(), kCount,
+                                                     ncclFloat32, ncclSum, comm, nullptr),
+                ncclSuccess);
+      EXPECT_EQ(sends > before, job != nullptr) << "by the engine it is compressed";
+      together.arrive_and_wait();
+      if (rank == 0) {
+        testing::wait_for_the_rendezvous();
+        counts.push_back(testing::connected_sockets().size());
+      }
+      together.arrive_and_wait();
+    }
+    if (job != nullptr) return job->destroy(comm);
+    EXPECT_EQ(real_nccl.CommDestroy(comm), ncclSuccess);
+  });
+  return counts;
+}
+
+// What is encrypted on NCCL's connections (ncclSetEncryption) is nowhere in clear text.
+TEST(MeetingPlace, RanksThatHaveMetHaveNoConnectionsOfTheirOwn) {
+  static_cast<void>(recording_nccl());
+  const std::vector<std::size_t> without = connections_of_ranks(nullptr);
+  Job job;
+  EXPECT_EQ(connections_of_ranks(&job), without);
 }
 
 /// Engines of three processes; patience is short.

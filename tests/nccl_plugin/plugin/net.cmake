@@ -37,3 +37,20 @@ add_executable(plugin_load plugin/load.c)
 target_link_libraries(plugin_load PRIVATE ${CMAKE_DL_LIBS})
 add_test(NAME nccl_plugin.plugin_load
          COMMAND plugin_load $<TARGET_FILE:ringpress_plugin>)
+
+# Beside the preloaded library, in front of a stand-in for NCCL.
+add_library(encrypting_nccl SHARED ../support/encrypting_nccl.c)
+target_link_libraries(encrypting_nccl PRIVATE ringpress_include)
+target_link_options(encrypting_nccl PRIVATE -fno-sanitize=all)
+target_compile_options(encrypting_nccl PRIVATE -fno-sanitize=all)
+add_executable(plugin_encryption_test plugin/encryption_test.cc)
+target_include_directories(plugin_encryption_test PRIVATE ${PROJECT_SOURCE_DIR})
+target_compile_definitions(plugin_encryption_test PRIVATE
+  RINGPRESS_PLUGIN="$<TARGET_FILE:ringpress_plugin>"
+  ENCRYPTING_NCCL="$<TARGET_FILE:encrypting_nccl>" SHIM="$<TARGET_FILE:ringpress_preload>"
+  SHIM_AS_NCCL="$<TARGET_FILE:ringpress_preload_soname>")
+target_link_libraries(plugin_encryption_test PRIVATE ringpress_include GTest::gtest_main
+                      Threads::Threads ${CMAKE_DL_LIBS})
+add_dependencies(plugin_encryption_test ringpress_plugin ringpress_preload ringpress_preload_soname
+                 encrypting_nccl)
+gtest_discover_tests(plugin_encryption_test DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 60)
