@@ -37,6 +37,12 @@ class Networks {
     EXPECT_EQ(net_.init(&ctx_, 1, &config_, nullptr, nullptr), ncclSuccess);
     EXPECT_EQ(collnet_.init(&collnet_ctx_, 1, nullptr), ncclSuccess);
   }
+  ~Networks() {
+    EXPECT_EQ(collnet_.finalize(collnet_ctx_), ncclSuccess);
+    EXPECT_EQ(net_.finalize(ctx_), ncclSuccess);
+  }
+  Networks(const Networks&) = delete;
+  Networks& operator=(const Networks&) = delete;
 
   int devices() const {
     int count = -1, of_collnet = -1;
