@@ -134,6 +134,36 @@ void CommMaking::made_child(ncclComm_t* handle, ncclComm_t parent, int color,
   });
 }
 
+void CommMaking::grow_id_made(ncclComm_t parent, ncclUniqueId* id) noexcept {
+  warn_of_failure("cannot open a meeting place", [&] {
+    if (id == nullptr) return;
+    if (known_.open.find(parent) != nullptr) return meetings_.open(id);
+    static_cast<void>(write_refusal("the communicator that grows is plain NCCL's", id));
+  });
+}
+
+ncclResult_t CommMaking::made_grown(ncclComm_t* handle, ncclComm_t parent, const ncclUniqueId* id,
+                                    const char* name) noexcept {
+  ncclResult_t result = ncclSuccess;
+  warn_of_failure(kLooking, [&] {
+    MadeComm pending;
+    pending.handle = handle;
+    pending.made.grown_from = known_.open.find(parent);
+    if (pending.made.grown_from == nullptr) {
+      pending.left_because = known_.left.why(parent);
+      if (!pending.left_because.is_left()) return;
+    } else {
+      pending.made.name =
+          name != nullptr ? std::string(name) : pending.made.grown_from->identity().name;
+      if (id != nullptr) pending.made.place = read_meeting_place(*id);
+      pending.made.problem = trouble_.problem();
+      pending.made.refusal = trouble_.refusal();
+    }
+    result = add_made(std::move(pending));
+  });
+  return result;
+}
+
 void CommMaking::made_nonblocking(ncclComm_t* handle) noexcept {
   warn_of_failure(kLooking, [&] {
     warn_left(kNonblockingText);

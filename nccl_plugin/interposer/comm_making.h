@@ -56,6 +56,12 @@ class CommMaking {
   ncclResult_t expect_child() noexcept;
   void made_child(ncclComm_t* handle, ncclComm_t parent, int color,
                   const char* name = nullptr) noexcept;
+  /// The real library has made an id by which ranks join those of `parent`.
+  void grow_id_made(ncclComm_t parent, ncclUniqueId* id) noexcept;
+  /// As made_rank(), on a rank of `parent`, the communicator that has grown. `id`: null on ranks
+  /// that do not have it.
+  ncclResult_t made_grown(ncclComm_t* handle, ncclComm_t parent, const ncclUniqueId* id,
+                          const char* name) noexcept;
   /// One that nobody waits for: it may still be in the making, here and at the end of the group.
   void made_nonblocking(ncclComm_t* handle) noexcept;
 

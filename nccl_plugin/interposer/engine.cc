@@ -75,6 +75,7 @@ ncclResult_t Engine::reduce(const Call& call) noexcept {
     left_.count(call.comm);
     return exact(real_, call);
   }
+  if (comm->lifetime().is_suspended()) return exact(real_, call);
   // Peers may be in the middle of a call that this rank gave up: nothing would fit that.
   if (comm->lifetime().failure() != ncclSuccess) return comm->lifetime().failure();
   bool accepted = false, is_deferred = false;
@@ -92,6 +93,12 @@ ncclResult_t Engine::reduce(const Call& call) noexcept {
   if (is_deferred) return ncclSuccess;
   AcceptedCall now{std::move(comm), ours};
   return run_calls(real_, {&now, 1});
+}
+
+void Engine::set_suspended(ncclComm_t handle, bool is_suspended) noexcept {
+  if (const std::shared_ptr<Comm> comm = table_.find(handle)) {
+    comm->lifetime().set_suspended(is_suspended);
+  }
 }
 
 /// A call of one of ours that the real library makes.

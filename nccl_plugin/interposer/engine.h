@@ -41,6 +41,8 @@ class Engine {
   const char* last_error(ncclComm_t handle) noexcept;
 
   CommMaking& making() { return making_; }
+  /// From now on its calls are the real library's, which refuses them; or no longer.
+  void set_suspended(ncclComm_t handle, bool is_suspended) noexcept;
 
   /// Forgets a communicator before `forward` ends it, and frees what belonged to it after; within a
   /// group after that, as the real library ends communicators there.

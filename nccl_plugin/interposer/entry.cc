@@ -106,6 +106,45 @@ ncclResult_t comm_shrink(ncclComm_t comm, int* excluded, int excluded_count, ncc
   });
 }
 
+ncclResult_t comm_get_unique_id(ncclComm_t comm, ncclUniqueId* id) {
+  const ncclResult_t result = engine->real().CommGetUniqueId(comm, id);
+  if (result == ncclSuccess) engine->making().grow_id_made(comm, id);
+  return result;
+}
+
+/// The real library is given the id that it has made: without a place.
+ncclResult_t comm_grow(ncclComm_t comm, int size, const ncclUniqueId* id, int rank,
+                       ncclComm_t* made, ncclConfig_t* config) {
+  ncclUniqueId plain{};
+  if (id != nullptr) plain = without_place(*id);
+  const auto make = [&] {
+    return engine->real().CommGrow(comm, size, id == nullptr ? nullptr : &plain, rank, made,
+                                   config);
+  };
+  if (comm == nullptr) return id == nullptr ? make() : init_rank(*id, config, made, make);
+  const ncclResult_t expected = engine->making().expect_child();
+  if (expected != ncclSuccess) return expected;
+  if (id != nullptr) engine->making().joining(*id);
+  const ncclResult_t result = make();
+  if (id != nullptr && result != ncclSuccess && result != ncclInProgress) {
+    engine->making().not_joined(*id, "its ncclCommGrow answers ", result);
+  }
+  return tell(result, config, made,
+              [&] { return engine->making().made_grown(made, comm, id, name_in(config)); });
+}
+
+/// The real library refuses calls of one that is suspended.
+ncclResult_t comm_suspend(ncclComm_t comm, int flags) {
+  const ncclResult_t result = engine->real().CommSuspend(comm, flags);
+  if (result == ncclSuccess || result == ncclInProgress) engine->set_suspended(comm, true);
+  return result;
+}
+ncclResult_t comm_resume(ncclComm_t comm) {
+  const ncclResult_t result = engine->real().CommResume(comm);
+  if (result == ncclSuccess || result == ncclInProgress) engine->set_suspended(comm, false);
+  return result;
+}
+
 ncclResult_t comm_finalize(ncclComm_t comm) {
   return engine->end_in_order(comm, engine->real().CommFinalize);
 }
@@ -174,6 +213,10 @@ extern "C" RINGPRESS_EXPORT int ringpressOpenEngine(const ringpressRealNccl* rea
                 interposer::comm_init_all,
                 interposer::comm_split,
                 interposer::comm_shrink,
+                interposer::comm_get_unique_id,
+                interposer::comm_grow,
+                interposer::comm_suspend,
+                interposer::comm_resume,
                 interposer::comm_finalize,
                 interposer::comm_destroy,
                 interposer::comm_abort,

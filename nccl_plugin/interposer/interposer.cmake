@@ -31,6 +31,7 @@ add_library(ringpress_interposer OBJECT
   interposer/meeting/gossip_peers.cc
   interposer/meeting/gossip_workers.cc
   interposer/meeting/meeting.cc
+  interposer/meeting/place_exchange.cc
   interposer/stream/stream_clock.cc
   interposer/stream/stream_gather.cc
   interposer/stream/stream_guard.cc

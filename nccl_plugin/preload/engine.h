@@ -10,7 +10,7 @@
 
 #include "ringpress/nccl.h"
 
-#define RINGPRESS_ENGINE_VERSION 2
+#define RINGPRESS_ENGINE_VERSION 3
 
 /* The functions that the engine takes part in. */
 #define RINGPRESS_INTERCEPTED(X) \
@@ -21,6 +21,10 @@
   X(CommInitAll)                 \
   X(CommSplit)                   \
   X(CommShrink)                  \
+  X(CommGetUniqueId)             \
+  X(CommGrow)                    \
+  X(CommSuspend)                 \
+  X(CommResume)                  \
   X(CommFinalize)                \
   X(CommDestroy)                 \
   X(CommAbort)                   \

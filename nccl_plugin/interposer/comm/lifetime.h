@@ -39,6 +39,10 @@ class CommLifetime {
   void leave() { inside_.fetch_sub(1); }
   void retire();
 
+  /// By ncclCommSuspend().
+  bool is_suspended() const { return is_suspended_.load(); }
+  void set_suspended(bool is_suspended) { is_suspended_.store(is_suspended); }
+
   /// For those who wait for streams.
   const Watch& watch() const { return watch_; }
 
@@ -52,6 +56,7 @@ class CommLifetime {
   std::atomic<bool> groups_ended_{false};
   std::atomic<int> inside_{0};
   std::atomic<bool> is_retired_{false};
+  std::atomic<bool> is_suspended_{false};
   std::atomic<ncclResult_t> failure_{ncclSuccess};
   const Watch watch_{[this] { return failure() != ncclSuccess || is_retired_.load(); },
                      [this](Stream stream) { return find_failure(stream); }};

@@ -14,6 +14,7 @@
 #include "nccl_plugin/errors/warn_once.h"
 #include "nccl_plugin/interposer/calls/number_exchange.h"
 #include "nccl_plugin/interposer/last_error.h"
+#include "nccl_plugin/interposer/meeting/place_exchange.h"
 #include "nccl_plugin/session/settings/comm_name.h"
 #include "nccl_plugin/session/usable_settings.h"
 #include "ringpress/internal/hash.h"
@@ -66,6 +67,7 @@ class Establishing {
   /// Throws before anything is done.
   void expect(std::size_t comms) { candidates_.reserve(comms); }
   void prepare(NewComm& made, LeftComms& left);
+  void find_places();
   void meet();
   void spread_failures();
   void find_hosts();
@@ -124,6 +126,27 @@ void Establishing::prepare(NewComm& made, LeftComms& left) {
   made.is_refused = !made.refusal.is_ok();
   if (made.is_refused) candidate.status = made.refusal;
   candidates_.push_back(std::move(candidate));
+}
+
+/// The ranks of a grown communicator that were there before tell each other the place. (Those that
+/// are new have its id.)
+void Establishing::find_places() {
+  std::vector<PlaceExchange> exchanges;
+  std::vector<Candidate*> asked;
+  for (Candidate& candidate : candidates_) {
+    if (candidate.made->grown_from == nullptr) continue;
+    asked.push_back(&candidate);
+    exchanges.push_back({candidate.made->grown_from.get(), candidate.made->place, Status::ok()});
+  }
+  if (asked.empty()) return;
+  exchange_places(real_, exchanges);
+  for (std::size_t i = 0; i < asked.size(); ++i) {
+    Candidate& candidate = *asked[i];
+    candidate.made->place = exchanges[i].place;
+    if (candidate.status.is_ok()) candidate.status = exchanges[i].status;
+    if (candidate.comm == nullptr || !exchanges[i].place) continue;
+    candidate.comm->identity().clique = interposer::number_of(*exchanges[i].place);
+  }
 }
 
 /// Goes there even if this rank cannot take part, so that the others hear why.
@@ -373,8 +396,9 @@ void Establishing::finish(KnownComms known) {
 bool Establishing::is_awaited(const NewComm& made) const {
   const auto is_of_it = [&made](const Candidate& candidate) { return candidate.made == &made; };
   const auto found = std::find_if(candidates_.begin(), candidates_.end(), is_of_it);
-  if (found == candidates_.end()) return made.parent != nullptr;
+  if (found == candidates_.end()) return made.parent != nullptr || made.grown_from != nullptr;
   if (found->is_settled || made.in_process) return false;
+  if (made.grown_from != nullptr && !have_met_) return true;
   return made.parent != nullptr || (have_met_ && found->status.is_ok());
 }
 
@@ -401,6 +425,7 @@ void establish(const ringpressRealNccl& real, const Settings& settings, Meetings
   const Status status = catch_all([&] {
     establishing.expect(made.size());
     for (NewComm& one : made) establishing.prepare(one, known.left);
+    establishing.find_places();
     establishing.meet();
     establishing.spread_failures();
     establishing.find_hosts();

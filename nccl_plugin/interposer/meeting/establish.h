@@ -18,11 +18,13 @@ namespace ringpress::nccl_plugin::interposer {
 /// A communicator that the real library has made, and how its ranks can agree.
 struct NewComm {
   ncclComm_t handle = nullptr;
-  std::uint64_t clique = 0;       // A child's ranks agree on one.
-  std::optional<UniqueId> place;  // Where they meet.
-  std::shared_ptr<Comm> parent;   // Or: all of them are in here, so all have this library.
-  bool in_process = false;        // Or: all of them are in this process.
-  std::string name;               // That the program has given it; empty: none.
+  std::uint64_t clique = 0;          // A child's ranks agree on one.
+  std::optional<UniqueId> place;     // Where they meet.
+  std::shared_ptr<Comm> parent;      // Or: all of them are in here, so all have this library.
+  std::shared_ptr<Comm> grown_from;  // The communicator whose ranks and others these are: over it
+                                     // those who know the place tell the others.
+  bool in_process = false;           // Or: all of them are in this process.
+  std::string name;                  // That the program has given it; empty: none.
   Status problem;  // Why this rank can compress nothing, if it cannot. The others hear it.
   Status refusal;  // Why this rank makes no communicator at all, if it does not. So do the others
                    // then, who hear it where they meet.

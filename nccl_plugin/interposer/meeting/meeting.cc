@@ -60,6 +60,14 @@ std::optional<UniqueId> read_meeting_place(const ncclUniqueId& id) {
   return place;
 }
 
+ncclUniqueId without_place(const ncclUniqueId& id) {
+  ncclUniqueId plain = id;
+  if (read_meeting_place(id) || read_refusal(id)) {
+    std::memset(plain.internal + kPlaceOffset, 0, kPlaceBytes);
+  }
+  return plain;
+}
+
 bool write_refusal(const std::string& reason, ncclUniqueId* id) {
   char* const tail = id->internal + kPlaceOffset;
   if (!is_zero(tail, id->internal + NCCL_UNIQUE_ID_BYTES)) return false;

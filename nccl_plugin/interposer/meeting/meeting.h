@@ -32,6 +32,8 @@ namespace ringpress::nccl_plugin::interposer {
 /// False if the id has no room for it: then it is as it was.
 bool write_meeting_place(const UniqueId& place, ncclUniqueId* id);
 std::optional<UniqueId> read_meeting_place(const ncclUniqueId& id);
+/// As it was before either of them was written.
+ncclUniqueId without_place(const ncclUniqueId& id);
 /// As write_meeting_place(), but why nobody is to meet. As much of the text as there is room for,
 /// which is 68 bytes.
 bool write_refusal(const std::string& reason, ncclUniqueId* id);

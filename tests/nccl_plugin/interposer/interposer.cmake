@@ -15,6 +15,7 @@ add_executable(interposer_test
   interposer/interposer_test.cc
   interposer/warm_up_test.cc
   interposer/scales_test.cc
+  interposer/grow_test.cc
 )
 if(NOT RINGPRESS_SANITIZE)
   target_sources(interposer_test PRIVATE interposer/threads_test.cc)

@@ -60,6 +60,17 @@ gtest_discover_tests(preload_test DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 300)
 ringpress_label(preload_test
   not_tsan Preload.ARingGoes* Preload.RanksOfAHost* Preload.TopkTakesItsForm* */EveryWay.*)
 
+# The same job on the real NCCL's stand-in, preloaded.
+if(NOT RINGPRESS_SANITIZE)
+  add_executable(elastic_preloaded elastic/elastic.cc elastic/rank.cc)
+  target_include_directories(elastic_preloaded PRIVATE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/include)
+  target_link_libraries(elastic_preloaded PRIVATE fake_nccl Threads::Threads)
+  add_dependencies(elastic_preloaded ringpress_preload)
+  add_test(NAME nccl_plugin.elastic_preloaded COMMAND elastic_preloaded --rounds 5 --seed 2)
+  set_tests_properties(nccl_plugin.elastic_preloaded PROPERTIES TIMEOUT 300 ENVIRONMENT
+    "LD_PRELOAD=$<TARGET_FILE:ringpress_preload>;RINGPRESS_REAL_NCCL=$<TARGET_FILE:fake_nccl>;RINGPRESS_BACKEND=host;RINGPRESS_CODEC=q4;RINGPRESS_SOCKET_IFNAME=lo")
+endif()
+
 # What tests/frameworks.sh says of wheels, on programs of this project. A sanitizer's library would come
 # before all others.
 if(NOT RINGPRESS_SANITIZE)

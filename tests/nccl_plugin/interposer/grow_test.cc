@@ -1,0 +1,160 @@
+// Communicators that grow, and those that are suspended, of the real NCCL with the engine before
+// it.
+#include <gtest/gtest.h>
+
+#include <barrier>
+#include <optional>
+#include <vector>
+
+#include "nccl_plugin/interposer/meeting/meeting.h"
+#include "tests/support/interposer_job.h"
+
+namespace ringpress::nccl_plugin::interposer {
+namespace {
+
+constexpr std::size_t kCount = 20000;
+
+/// As the shim's ncclCommGetUniqueId().
+ncclUniqueId make_grow_id(Job& job, ncclComm_t comm) {
+  ncclUniqueId id{};
+  EXPECT_EQ(job.engine.real().CommGetUniqueId(comm, &id), ncclSuccess);
+  job.engine.making().grow_id_made(comm, &id);
+  return id;
+}
+
+/// As the shim's ncclCommGrow(), on a rank that was there.
+ncclComm_t grow(Job& job, ncclComm_t comm, int size, const std::optional<ncclUniqueId>& id) {
+  ncclComm_t grown = nullptr;
+  ncclUniqueId plain{};
+  if (id) plain = without_place(*id);
+  if (id) job.engine.making().joining(*id);
+  EXPECT_EQ(job.engine.real().CommGrow(comm, size, id ? &plain : nullptr, -1, &grown, nullptr),
+            ncclSuccess);
+  EXPECT_EQ(job.engine.making().made_grown(&grown, comm, id ? &*id : nullptr, nullptr),
+            ncclSuccess);
+  return grown;
+}
+
+/// On one that is new.
+ncclComm_t join_grown(Job& job, const ncclUniqueId& id, int size, int rank) {
+  ncclComm_t grown = nullptr;
+  const ncclUniqueId plain = without_place(id);
+  job.engine.making().joining(id);
+  EXPECT_EQ(job.engine.real().CommGrow(nullptr, size, &plain, rank, &grown, nullptr), ncclSuccess);
+  EXPECT_EQ(job.engine.making().made_rank(&grown, id), ncclSuccess);
+  return grown;
+}
+
+/// Whether a call of it is compressed; all ranks get the same sum.
+bool is_compressed(Job& job, ncclComm_t comm, int rank, std::barrier<>& all) {
+  all.arrive_and_wait();
+  if (rank == 0) all_reduces = 0;
+  all.arrive_and_wait();
+  std::vector<float> values = make_values(rank, kCount), sums(kCount);
+  EXPECT_EQ(job.all_reduce(comm, values, sums), ncclSuccess);
+  all.arrive_and_wait();
+  return all_reduces == 0;
+}
+
+/// Two ranks, then four. The id is made on the rank `maker`.
+void grow_from_two_to_four(Job& job, int maker, bool grown_is_compressed) {
+  const ncclUniqueId id = job.make_id();
+  ncclUniqueId grow_id{};
+  std::barrier has_id(4), two(2), four(4);
+  run_threads(4, [&](int rank) {
+    ncclComm_t comm = nullptr;
+    if (rank < 2) {
+      comm = job.join(id, 2, rank);
+      EXPECT_EQ(is_compressed(job, comm, rank, two), grown_is_compressed);
+      if (rank == maker) grow_id = make_grow_id(job, comm);
+    }
+    has_id.arrive_and_wait();
+    std::optional<ncclUniqueId> own;
+    if (rank == maker) own = grow_id;
+    const ncclComm_t grown = rank < 2 ? grow(job, comm, 4, own) : join_grown(job, grow_id, 4, rank);
+    for (int call = 0; call < 3; ++call) {
+      EXPECT_EQ(is_compressed(job, grown, rank, four), grown_is_compressed);
+    }
+    if (comm != nullptr) {
+      EXPECT_EQ(is_compressed(job, comm, rank, two), grown_is_compressed);
+      job.destroy(comm);
+    }
+    job.destroy(grown);
+  });
+}
+
+TEST(InterposerGrow, ItsCallsAreCompressedAsBefore) {
+  for (const int maker : {0, 1}) {
+    Job job;
+    grow_from_two_to_four(job, maker, true);
+  }
+}
+
+TEST(InterposerGrow, WhatWasPlainStaysPlain) {
+  // An id that was made without the engine.
+  Job job;
+  ncclUniqueId id{};
+  ASSERT_EQ(job.engine.real().GetUniqueId(&id), ncclSuccess);
+  ncclUniqueId grow_id{};
+  std::barrier has_id(3), three(3);
+  run_threads(3, [&](int rank) {
+    ncclComm_t comm = nullptr;
+    if (rank < 2) comm = job.join(id, 2, rank);
+    if (rank == 0) {
+      grow_id = make_grow_id(job, comm);
+      EXPECT_FALSE(read_meeting_place(grow_id).has_value());
+      EXPECT_TRUE(read_refusal(grow_id).has_value());
+    }
+    has_id.arrive_and_wait();
+    std::optional<ncclUniqueId> own;
+    if (rank == 0) own = grow_id;
+    const ncclComm_t grown = rank < 2 ? grow(job, comm, 3, own) : join_grown(job, grow_id, 3, rank);
+    EXPECT_FALSE(is_compressed(job, grown, rank, three));
+    if (comm != nullptr) job.destroy(comm);
+    job.destroy(grown);
+  });
+}
+
+TEST(InterposerGrow, ARankThatIsNewAndHasNoEngineLeavesItToAll) {
+  Job job(make_settings({{"RINGPRESS_TIMEOUT_MS", "1000"}}));
+  const ncclUniqueId id = job.make_id();
+  ncclUniqueId grow_id{};
+  std::barrier has_id(3), three(3);
+  run_threads(3, [&](int rank) {
+    ncclComm_t comm = nullptr, grown = nullptr;
+    if (rank < 2) comm = job.join(id, 2, rank);
+    if (rank == 0) grow_id = make_grow_id(job, comm);
+    has_id.arrive_and_wait();
+    std::optional<ncclUniqueId> own;
+    if (rank == 0) own = grow_id;
+    if (rank < 2) {
+      grown = grow(job, comm, 3, own);
+    } else {
+      const ncclUniqueId plain = without_place(grow_id);
+      EXPECT_EQ(job.engine.real().CommGrow(nullptr, 3, &plain, 2, &grown, nullptr), ncclSuccess);
+    }
+    EXPECT_FALSE(is_compressed(job, grown, rank, three));
+    if (comm != nullptr) job.destroy(comm);
+    job.destroy(grown);
+  });
+}
+
+TEST(InterposerSuspend, ItsCallsAreTheRealLibrarys) {
+  Job job;
+  std::barrier two(2);
+  run_ranks(job, 2, [&](ncclComm_t comm, int rank) {
+    EXPECT_TRUE(is_compressed(job, comm, rank, two));
+    two.arrive_and_wait();
+    EXPECT_EQ(job.engine.real().CommSuspend(comm, NCCL_SUSPEND_MEM), ncclSuccess);
+    job.engine.set_suspended(comm, true);
+    std::vector<float> values(kCount, 1), sums(kCount);
+    EXPECT_EQ(job.all_reduce(comm, values, sums), ncclInvalidUsage);
+    EXPECT_EQ(job.engine.real().CommResume(comm), ncclSuccess);
+    job.engine.set_suspended(comm, false);
+    two.arrive_and_wait();
+    EXPECT_TRUE(is_compressed(job, comm, rank, two));
+  });
+}
+
+}  // namespace
+}  // namespace ringpress::nccl_plugin::interposer
