@@ -75,7 +75,7 @@ ncclResult_t Engine::reduce(const Call& call) noexcept {
     left_.count(call.comm);
     return exact(real_, call);
   }
-  if (comm->lifetime().is_suspended()) return exact(real_, call);
+  if (comm->lifetime().is_left_alone()) return exact(real_, call);
   // Peers may be in the middle of a call that this rank gave up: nothing would fit that.
   if (comm->lifetime().failure() != ncclSuccess) return comm->lifetime().failure();
   bool accepted = false, is_deferred = false;
@@ -95,10 +95,19 @@ ncclResult_t Engine::reduce(const Call& call) noexcept {
   return run_calls(real_, {&now, 1});
 }
 
-void Engine::set_suspended(ncclComm_t handle, bool is_suspended) noexcept {
+void Engine::set_left_alone(ncclComm_t handle, bool is_left_alone) noexcept {
   if (const std::shared_ptr<Comm> comm = table_.find(handle)) {
-    comm->lifetime().set_suspended(is_suspended);
+    comm->lifetime().set_left_alone(is_left_alone);
   }
+}
+
+void Engine::revoking(ncclComm_t handle) noexcept {
+  gossip_comms_.end(handle);
+  const std::shared_ptr<Comm> comm = table_.find(handle);
+  if (comm == nullptr) return;
+  comm->lifetime().set_left_alone(true);
+  comm->lifetime().retire();
+  comm->lifetime().end_groups(true);
 }
 
 /// A call of one of ours that the real library makes.

@@ -42,7 +42,10 @@ class Engine {
 
   CommMaking& making() { return making_; }
   /// From now on its calls are the real library's, which refuses them; or no longer.
-  void set_suspended(ncclComm_t handle, bool is_suspended) noexcept;
+  void set_left_alone(ncclComm_t handle, bool is_left_alone) noexcept;
+  /// Before the real library revokes it: nothing of it goes on here. It is still there, as others
+  /// may be made of its ranks.
+  void revoking(ncclComm_t handle) noexcept;
 
   /// Forgets a communicator before `forward` ends it, and frees what belonged to it after; within a
   /// group after that, as the real library ends communicators there.

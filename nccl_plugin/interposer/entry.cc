@@ -136,12 +136,12 @@ ncclResult_t comm_grow(ncclComm_t comm, int size, const ncclUniqueId* id, int ra
 /// The real library refuses calls of one that is suspended.
 ncclResult_t comm_suspend(ncclComm_t comm, int flags) {
   const ncclResult_t result = engine->real().CommSuspend(comm, flags);
-  if (result == ncclSuccess || result == ncclInProgress) engine->set_suspended(comm, true);
+  if (result == ncclSuccess || result == ncclInProgress) engine->set_left_alone(comm, true);
   return result;
 }
 ncclResult_t comm_resume(ncclComm_t comm) {
   const ncclResult_t result = engine->real().CommResume(comm);
-  if (result == ncclSuccess || result == ncclInProgress) engine->set_suspended(comm, false);
+  if (result == ncclSuccess || result == ncclInProgress) engine->set_left_alone(comm, false);
   return result;
 }
 
@@ -155,8 +155,8 @@ ncclResult_t comm_abort(ncclComm_t comm) {
   return engine->end(comm, Engine::Ending::kAbort, [&] { return engine->real().CommAbort(comm); });
 }
 ncclResult_t comm_revoke(ncclComm_t comm, int flags) {
-  return engine->end(comm, Engine::Ending::kAbort,
-                     [&] { return engine->real().CommRevoke(comm, flags); });
+  engine->revoking(comm);
+  return engine->real().CommRevoke(comm, flags);
 }
 
 ncclResult_t group_start() {

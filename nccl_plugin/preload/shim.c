@@ -260,7 +260,8 @@ static void* hook_of(const char* name) {
 
 /* True for what makes ids and communicators. */
 static int opens_engine(const char* name) {
-  return strcmp(name, "ncclGetUniqueId") == 0 || strncmp(name, "ncclCommInit", 12) == 0;
+  return strcmp(name, "ncclGetUniqueId") == 0 || strcmp(name, "ncclCommGrow") == 0 ||
+         strncmp(name, "ncclCommInit", 12) == 0;
 }
 
 /* Called by the trampolines with a function's number; returns where the call goes. */

@@ -39,9 +39,9 @@ class CommLifetime {
   void leave() { inside_.fetch_sub(1); }
   void retire();
 
-  /// By ncclCommSuspend().
-  bool is_suspended() const { return is_suspended_.load(); }
-  void set_suspended(bool is_suspended) { is_suspended_.store(is_suspended); }
+  /// While it is suspended, and once it is revoked: the real library refuses its calls.
+  bool is_left_alone() const { return is_left_alone_.load(); }
+  void set_left_alone(bool is_left_alone) { is_left_alone_.store(is_left_alone); }
 
   /// For those who wait for streams.
   const Watch& watch() const { return watch_; }
@@ -56,7 +56,7 @@ class CommLifetime {
   std::atomic<bool> groups_ended_{false};
   std::atomic<int> inside_{0};
   std::atomic<bool> is_retired_{false};
-  std::atomic<bool> is_suspended_{false};
+  std::atomic<bool> is_left_alone_{false};
   std::atomic<ncclResult_t> failure_{ncclSuccess};
   const Watch watch_{[this] { return failure() != ncclSuccess || is_retired_.load(); },
                      [this](Stream stream) { return find_failure(stream); }};

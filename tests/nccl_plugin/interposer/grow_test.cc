@@ -139,6 +139,33 @@ TEST(InterposerGrow, ARankThatIsNewAndHasNoEngineLeavesItToAll) {
   });
 }
 
+/// Ranks that outlive one of them are compressed as before.
+TEST(InterposerRevoke, WhatIsShrunkIsCompressedAsBefore) {
+  Job job;
+  const ncclUniqueId id = job.make_id();
+  std::barrier three(3), two(2);
+  run_threads(3, [&](int rank) {
+    const ncclComm_t comm = job.join(id, 3, rank);
+    EXPECT_TRUE(is_compressed(job, comm, rank, three));
+    three.arrive_and_wait();
+    job.engine.revoking(comm);
+    EXPECT_EQ(job.engine.real().CommRevoke(comm, NCCL_REVOKE_DEFAULT), ncclSuccess);
+    std::vector<float> values(kCount, 1), sums(kCount);
+    EXPECT_EQ(job.all_reduce(comm, values, sums), ncclInvalidUsage);
+    ncclComm_t left = nullptr;
+    if (rank < 2) {
+      int excluded[] = {2};
+      EXPECT_EQ(job.engine.real().CommShrink(comm, excluded, 1, &left, nullptr, 0), ncclSuccess);
+      job.engine.making().made_child(&left, comm, 0);
+    }
+    three.arrive_and_wait();
+    job.destroy(comm);
+    if (rank == 2) return;
+    EXPECT_TRUE(is_compressed(job, left, rank, two));
+    job.destroy(left);
+  });
+}
+
 TEST(InterposerSuspend, ItsCallsAreTheRealLibrarys) {
   Job job;
   std::barrier two(2);
@@ -146,11 +173,11 @@ TEST(InterposerSuspend, ItsCallsAreTheRealLibrarys) {
     EXPECT_TRUE(is_compressed(job, comm, rank, two));
     two.arrive_and_wait();
     EXPECT_EQ(job.engine.real().CommSuspend(comm, NCCL_SUSPEND_MEM), ncclSuccess);
-    job.engine.set_suspended(comm, true);
+    job.engine.set_left_alone(comm, true);
     std::vector<float> values(kCount, 1), sums(kCount);
     EXPECT_EQ(job.all_reduce(comm, values, sums), ncclInvalidUsage);
     EXPECT_EQ(job.engine.real().CommResume(comm), ncclSuccess);
-    job.engine.set_suspended(comm, false);
+    job.engine.set_left_alone(comm, false);
     two.arrive_and_wait();
     EXPECT_TRUE(is_compressed(job, comm, rank, two));
   });
