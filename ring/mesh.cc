@@ -178,6 +178,11 @@ Result<std::string> own_address(const bootstrap::UniqueId& id, const MeshOptions
 Result<MeshParts> meet_and_listen(const MeshOptions& options) {
   RINGPRESS_RETURN_IF_ERROR(check_options(options));
   RINGPRESS_ASSIGN_OR_RETURN(const bootstrap::UniqueId id, bootstrap::unpack_id(options.id));
+  if (options.is_encrypted && bootstrap::is_known_address(id) && options.extra_secret.empty()) {
+    return Status(Code::kInvalidArgument,
+                  "encryption is asked for, but nothing here is secret: where ranks meet at "
+                  "NCCL_COMM_ID, set RINGPRESS_SECRET");
+  }
   Join join;
   join.protocol_version = kProtocolVersion;
   join.library_version = kLibraryVersion;
@@ -185,6 +190,7 @@ Result<MeshParts> meet_and_listen(const MeshOptions& options) {
   join.size = static_cast<std::uint32_t>(options.size);
   join.word = options.word;
   join.agreement = options.agreement;
+  join.agreement.push_back(std::string("encryption=") + (options.is_encrypted ? "on" : "off"));
   join.agreement.push_back("sockets per peer=" + std::to_string(options.sockets_per_peer));
   join.endpoint.identity = bootstrap::host_identity(options.host_id);
 
@@ -192,6 +198,7 @@ Result<MeshParts> meet_and_listen(const MeshOptions& options) {
   identity.rank = join.rank;
   identity.world = join.size;
   identity.secret = transport::mix_secret(id.secret, options.extra_secret);
+  identity.is_encrypted = options.is_encrypted;
   identity.configuration_hash = configuration_hash(join.agreement);
 
   MeshParts parts;

@@ -1,5 +1,4 @@
-// Entry points for parameters: the environment variables that this library reads. And encryption,
-// which is none of them.
+// Entry points for parameters: the environment variables that this library reads.
 #include <charconv>
 #include <cstddef>
 #include <cstring>
@@ -99,34 +98,7 @@ thread_local std::string text_of_handle;
 thread_local std::string text_of_key;
 thread_local std::vector<const char*> keys;
 
-Status check_encryption(const ncclEncryptionConfig_t* config) {
-  RINGPRESS_RETURN_IF_ERROR(check_pointer(config, "config"));
-  if (config->magic != NCCL_API_MAGIC || config->size < sizeof *config) {
-    return Status(
-        Code::kInvalidArgument,
-        "config does not start from NCCL_ENCRYPTION_CONFIG_INITIALIZER: its size or magic "
-        "is wrong");
-  }
-  switch (config->mode) {
-    case NCCL_ENCRYPTION_MODE_NONE:
-      return Status::ok();
-    case NCCL_ENCRYPTION_MODE_PSK:
-      RINGPRESS_RETURN_IF_ERROR(check_pointer(config->psk, "config.psk"));
-      return Status(Code::kInvalidUsage,
-                    "connections of this library are not encrypted: they carry a checksum, and who "
-                    "connects proves that it has the secret of the id");
-    default:
-      return Status(Code::kInvalidArgument, "config.mode is " + std::to_string(config->mode) +
-                                                ", but must be an ncclEncryptionMode_t");
-  }
-}
-
 }  // namespace
-
-RINGPRESS_EXPORT ncclResult_t ncclSetEncryption(const ncclEncryptionConfig_t* config) {
-  return firewall("ncclSetEncryption", nullptr, [&] { return check_encryption(config); });
-}
-RINGPRESS_PROFILING_NAME(SetEncryption);
 
 RINGPRESS_EXPORT ncclResult_t ncclParamBind(ncclParamHandle_t* out, const char* key) {
   return firewall("ncclParamBind", nullptr, [&]() -> Status {

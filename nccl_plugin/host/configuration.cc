@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 
+#include "nccl_plugin/host/encryption.h"
 #include "nccl_plugin/host/log_output.h"
 
 namespace ringpress::nccl_plugin::host {
@@ -160,6 +161,7 @@ Result<CallOptions> parse_call_options(const ncclCollConfig_t* config,
 Settings settings_for_init(const std::string& comm_name) {
   Settings settings = settings_from_environment();
   settings.comm_name = comm_name;
+  settings.program_key = encryption_key();
   direct_log(settings);
   return settings;
 }

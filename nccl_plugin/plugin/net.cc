@@ -134,6 +134,7 @@ Status net_init(abi::Logger logger) {
   }
   LinkOptions options;
   options.extra_secret = settings.secret;
+  options.is_encrypted = is_encrypted(settings);
   options.timeout = settings.timeout;
   options.sockets = settings.sockets_per_peer;
   options.congestion = settings.congestion;

@@ -19,7 +19,8 @@ ring::MeshOptions mesh_options(const UniqueId& id, int rank, int size, const Set
   options.rank = rank;
   options.size = size;
   options.agreement = agreement_lines(settings);
-  options.extra_secret = settings.secret;
+  options.extra_secret = extra_secret(settings);
+  options.is_encrypted = is_encrypted(settings);
   options.timeout = settings.timeout;
   options.sockets_per_peer = settings.sockets_per_peer;
   options.congestion = settings.congestion;
@@ -34,7 +35,7 @@ ring::MeshOptions mesh_options(const UniqueId& id, int rank, int size, const Set
 }  // namespace
 
 Result<UniqueId> make_unique_id(const Settings& settings) {
-  return ring::open_rendezvous(settings.address, settings.secret, settings.timeout);
+  return ring::open_rendezvous(settings.address, extra_secret(settings), settings.timeout);
 }
 
 Result<UniqueId> known_unique_id(const Settings& settings) {
@@ -45,7 +46,7 @@ Result<UniqueId> known_unique_id(const Settings& settings) {
 }
 
 Result<std::unique_ptr<Rendezvous>> prepare_unique_id(const Settings& settings) {
-  return ring::prepare_rendezvous(settings.address, settings.secret);
+  return ring::prepare_rendezvous(settings.address, extra_secret(settings));
 }
 
 Result<std::unique_ptr<Communicator>> Communicator::create(const UniqueId& id, int rank, int size,

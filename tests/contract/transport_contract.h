@@ -1,5 +1,6 @@
 // What every Transport promises, tested once and instantiated per medium. A Maker has
 //   static std::unique_ptr<Transport> make(ring::transport::Reactor& reactor);
+// and kIsEncrypted where connections are to be.
 // Both ends live in one thread, which drives them in turn: every test is deterministic.
 #ifndef TESTS_CONTRACT_TRANSPORT_CONTRACT_H_
 #define TESTS_CONTRACT_TRANSPORT_CONTRACT_H_
@@ -47,6 +48,7 @@ class TransportPair {
       identity.world = 2;
       identity.configuration_hash = 42;
       identity.secret.fill(std::byte{7});
+      if constexpr (requires { Maker::kIsEncrypted; }) identity.is_encrypted = true;
       addresses_[rank] = transports_[rank]->listen(identity).value();
     }
   }

@@ -36,14 +36,19 @@ class FaultProxy {
     thread_ = std::thread([this] { run(); });
   }
   ~FaultProxy() {
-    stop_.store(true);
-    thread_.join();
+    static_cast<void>(take_recorded());
   }
   FaultProxy(const FaultProxy&) = delete;
   FaultProxy& operator=(const FaultProxy&) = delete;
 
   /// Where clients connect to.
   const std::string& address() const { return address_; }
+  /// What clients have sent, of all connections. Once they are closed.
+  std::string take_recorded() {
+    stop_.store(true);
+    if (thread_.joinable()) thread_.join();
+    return std::move(recorded_);
+  }
 
  private:
   struct Pair {
@@ -88,6 +93,7 @@ class FaultProxy {
     if (got < 0 && errno == EAGAIN) return;
     if (got <= 0) return close_pair(pair);
     const auto bytes = static_cast<std::size_t>(got);
+    if (from_client) recorded_.append(buffer, bytes);
     if (from_client && fault_ != Fault::kNone && pair.forwarded + bytes > after_bytes_) {
       return forward_wrongly(pair, buffer, bytes);
     }
@@ -133,6 +139,7 @@ class FaultProxy {
   const std::size_t after_bytes_;
   ring::transport::Fd listener_;
   std::string address_;
+  std::string recorded_;
   std::vector<std::unique_ptr<Pair>> pairs_;
   std::atomic<bool> stop_{false};
   std::thread thread_;

@@ -31,6 +31,9 @@ inline bool compresses(Mode mode) {
 /// RINGPRESS_GRADIENTS: which recurring calls automatic mode takes for gradients.
 enum class GradientChoice : std::uint8_t { kKnown, kAll };
 
+/// RINGPRESS_ENCRYPT: whether what goes over a network is encrypted.
+enum class EncryptionChoice : std::uint8_t { kAuto, kOn, kOff };
+
 /// RINGPRESS_EF: what is kept of a tensor from call to call for a lossy codec's sake.
 enum class FeedbackChoice : std::uint8_t { kAuto, kScales, kPlain, kOff };
 
@@ -133,6 +136,13 @@ template <>
 struct SettingWords<GradientChoice> {
   static constexpr SettingWord<GradientChoice> kAll[] = {{"known", GradientChoice::kKnown},
                                                          {"all", GradientChoice::kAll}};
+};
+
+template <>
+struct SettingWords<EncryptionChoice> {
+  static constexpr SettingWord<EncryptionChoice> kAll[] = {{"auto", EncryptionChoice::kAuto},
+                                                           {"on", EncryptionChoice::kOn},
+                                                           {"off", EncryptionChoice::kOff}};
 };
 
 template <>

@@ -66,9 +66,30 @@ struct Settings : CallSettings {
   std::string mistake;
   std::string rules_digest = "none";  // What all ranks' files of `rules` have in common.
   NcclVariables nccl;
+  /// What the program gave ncclSetEncryption; empty: nothing.
+  std::string program_key;
   /// RINGPRESS_SOCKET_IFNAME, else NCCL_SOCKET_IFNAME, with NCCL_SOCKET_FAMILY.
   AddressChoice address;
 };
+
+/// Whether connections over a network are encrypted.
+inline bool is_encrypted(const Settings& settings) {
+  switch (settings.encryption) {
+    case EncryptionChoice::kAuto:
+      return !settings.program_key.empty();
+    case EncryptionChoice::kOn:
+      return true;
+    case EncryptionChoice::kOff:
+      return false;
+  }
+  return true;
+}
+
+/// What is mixed into the secret of an id: of the user and of the program.
+inline std::string extra_secret(const Settings& settings) {
+  if (settings.program_key.empty()) return settings.secret;
+  return settings.secret + '\0' + settings.program_key;
+}
 
 /// A row of the list, as text.
 struct SettingDescription {

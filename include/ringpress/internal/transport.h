@@ -42,6 +42,7 @@ struct Identity {
   std::uint32_t world = 1;
   std::uint64_t configuration_hash = 0;
   Secret secret{};
+  bool is_encrypted = false;  // What goes over a network; equal on all ranks.
 };
 
 /// A transfer under way. Owned by the channel that made it, valid until release().

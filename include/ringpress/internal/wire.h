@@ -3,6 +3,16 @@
 // A connection opens with three hellos (connector, acceptor, connector), 64 bytes each; then it
 // carries frames: a 64-byte header and its payload. Nothing a peer sends sizes an allocation or
 // bounds a loop: a frame must have exactly the length and the label that the receiver expects.
+//
+// On an encrypted connection the bytes of the frames are a stream that is cut into records, wherever
+// that is best: the number n of its bytes, 1 to kRecordBytes, in kRecordHeadBytes; n bytes, sealed;
+// a tag of 16 bytes. They are sealed by AES-256-GCM, where both sides have said that they can, else
+// by ChaCha20-Poly1305, with the head as additional data and the number of the record as nonce: 8
+// bytes, and 4 of zero. Each direction of each socket has a key of its own: keyed BLAKE2b-256 with
+// the job's secret of one byte, 1 for what goes to the acceptor and 2 for the other direction, and
+// the nonces of the connector's and of the acceptor's hello. After kRecordsOfKey records comes the
+// next key, keyed BLAKE2b-256 with the last one of "ringpress: next key of records" and a zero.
+// A frame has no payload_crc there: the tags do what it does.
 #ifndef RINGPRESS_INTERNAL_WIRE_H_
 #define RINGPRESS_INTERNAL_WIRE_H_
 
@@ -19,7 +29,7 @@ namespace ringpress {
 
 inline constexpr std::uint32_t kHelloMagic = 0x48505252;  // "RRPH" in memory order
 inline constexpr std::uint32_t kFrameMagic = 0x46505252;  // "RRPF" in memory order
-inline constexpr std::uint16_t kProtocolVersion = 6;
+inline constexpr std::uint16_t kProtocolVersion = 7;
 
 /// The per-job 128-bit secret. It travels inside the NCCL unique id, which the program passes
 /// around; that of a split or shrunk communicator travels over its parent's authenticated
@@ -52,7 +62,15 @@ static_assert(offsetof(Hello, nonce) == 32 && offsetof(Hello, mac) == 48);
 enum class HelloPurpose : std::uint8_t {
   kRendezvous = 1,  // To the root's bootstrap socket.
   kData = 2,        // A data socket from connector (sender) to acceptor (receiver).
+  // An encrypted one; the second of a machine with instructions for AES.
+  kEncryptedData = 3,
+  kEncryptedDataByAes = 4,
 };
+
+// Records.
+inline constexpr std::size_t kRecordHeadBytes = 4;
+inline constexpr std::size_t kRecordBytes = 64 * 1024;  // At most, sealed.
+inline constexpr std::uint64_t kRecordsOfKey = 1 << 20;
 
 /// One call as every rank must have made it. Ranks compare it on each frame: a difference is
 /// reported with both values.

@@ -5,14 +5,14 @@
 
 namespace ringpress::ring::transport {
 
-Connection::Connection(Reactor& reactor, Events& events, Fd socket, Ends ends)
-    : reactor_(reactor), events_(events), socket_(std::move(socket)), ends_(ends) {
-  const Status added = reactor_.add(socket_.get(), this);
+Connection::Connection(Reactor& reactor, Events& events, Stream stream, Ends ends)
+    : reactor_(reactor), events_(events), stream_(std::move(stream)), ends_(ends) {
+  const Status added = reactor_.add(stream_.descriptor(), this);
   if (!added.is_ok()) fail(added, true);
 }
 
 Connection::~Connection() {
-  reactor_.remove(socket_.get(), this);
+  reactor_.remove(stream_.descriptor(), this);
 }
 
 void Connection::on_events(std::uint32_t events) {
@@ -36,7 +36,7 @@ void Connection::close(const Status& reason) {
   closing_ = true;
   if (!reason.is_ok()) {
     incoming_.expect_nothing();
-    outgoing_.keep_half_sent();
+    outgoing_.keep_half_sent(stream_.begun_bytes());
   }
   outgoing_.end_with(control_frame(reason));
   write();
@@ -61,22 +61,17 @@ void Connection::write() {
     iovec pieces[OutgoingFrames::kMaxPieces];
     const std::size_t count = outgoing_.gather(pieces);
     if (count == 0) return;
-    const msghdr message = message_of(pieces, count);
-    const Transferred sent =
-        move_bytes([&] { return ::sendmsg(socket_.get(), &message, kSendFlags); });
-    if (sent.error != 0) return on_write_error(sent.error);
+    const Transferred sent = stream_.send({pieces, count}, events_.counters.sent_bytes);
+    if (sent.error != 0) {
+      write_closed_ = true;
+      hung_up_ = true;
+      // The peer may have said why before it went.
+      read();
+      return on_end_of_stream(sent.error);
+    }
     if (sent.bytes == 0) return;
-    events_.counters.sent_bytes += sent.bytes;
     outgoing_.account(sent.bytes);
   }
-}
-
-void Connection::on_write_error(int error) {
-  write_closed_ = true;
-  hung_up_ = true;
-  // The peer may have said why before it went.
-  read();
-  on_end_of_stream(error);
 }
 
 void Connection::read() {
@@ -85,15 +80,19 @@ void Connection::read() {
     const std::size_t count = incoming_.gather(pieces);
     if (count == 0) return;
     const std::size_t wanted = pieces[0].iov_len + (count == 2 ? pieces[1].iov_len : 0);
-    msghdr message = message_of(pieces, count);
-    const Transferred got =
-        move_bytes([&] { return ::recvmsg(socket_.get(), &message, kReceiveFlags); });
+    const Result<Transferred> received =
+        stream_.receive({pieces, count}, events_.counters.received_bytes);
+    if (!received.is_ok()) {
+      return on_incoming(Status(received.status().code(), received.status().message() + " came from " +
+                                                              end_name(ends_.peer_rank)));
+    }
+    const Transferred& got = received.value();
     if (got.closed || got.error != 0) return on_end_of_stream(got.error);
     if (got.bytes == 0) return;
-    events_.counters.received_bytes += got.bytes;
     on_incoming(incoming_.take(got.bytes));
-    // A short read has emptied the socket; what comes later makes a new event.
-    if (got.bytes < wanted && !hung_up_) return;
+    // A short read has emptied the socket; what comes later makes a new event. A record ends
+    // anywhere.
+    if (got.bytes < wanted && !hung_up_ && !stream_.is_encrypted()) return;
   }
 }
 

@@ -3,27 +3,12 @@
 #ifndef RING_TRANSPORT_COMMON_CONNECTION_H_
 #define RING_TRANSPORT_COMMON_CONNECTION_H_
 
-#include <atomic>
-
 #include "ring/transport/common/incoming_frames.h"
 #include "ring/transport/common/outgoing_frames.h"
 #include "ring/transport/common/reactor.h"
-#include "ring/transport/common/socket.h"
+#include "ring/transport/common/stream.h"
 
 namespace ringpress::ring::transport {
-
-/// A sum that one thread at a time adds to and any thread may read.
-class Count {
- public:
-  Count& operator+=(std::uint64_t more) {
-    sum_.store(value() + more, std::memory_order_relaxed);
-    return *this;
-  }
-  std::uint64_t value() const { return sum_.load(std::memory_order_relaxed); }
-
- private:
-  std::atomic<std::uint64_t> sum_{0};
-};
 
 /// What TransportCounters are copied from.
 struct Counts {
@@ -56,7 +41,7 @@ struct Events {
 
 class Connection final : public EventHandler {
  public:
-  Connection(Reactor& reactor, Events& events, Fd socket, Ends ends);
+  Connection(Reactor& reactor, Events& events, Stream stream, Ends ends);
   ~Connection() override;
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
@@ -71,13 +56,14 @@ class Connection final : public EventHandler {
   /// As RecvChannel::drain().
   void drain();
   bool flushed() const { return write_closed_ || outgoing_.is_empty(); }
+  /// What comes is known to be what was sent, without a checksum of its own.
+  bool is_encrypted() const { return stream_.is_encrypted(); }
   /// Ok while frames can be exchanged.
   const Status& failure() const { return failure_; }
 
   void on_events(std::uint32_t events) override;
 
  private:
-  void on_write_error(int error);
   void on_incoming(const Status& taken);
   void on_end_of_stream(int error);
   void fail(const Status& reason, bool everybody);
@@ -85,7 +71,7 @@ class Connection final : public EventHandler {
 
   Reactor& reactor_;
   Events& events_;
-  Fd socket_;
+  Stream stream_;
   Ends ends_;
   Status failure_;
   bool hung_up_ = false;  // The end of the stream is near: read on until it comes.

@@ -75,6 +75,11 @@ Fd HandshakeSocket::take_socket() {
   return std::move(socket_);
 }
 
+Stream HandshakeSocket::take_stream() {
+  return std::visit([this](const auto& side) { return Stream(take_socket(), side.keys()); },
+                    handshake_);
+}
+
 void HandshakeSocket::refuse(const std::string& why) {
   state_ = State::kRefused;
   refusal_ = why;

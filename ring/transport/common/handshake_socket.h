@@ -7,7 +7,7 @@
 
 #include "ring/transport/common/hello.h"
 #include "ring/transport/common/reactor.h"
-#include "ring/transport/common/socket.h"
+#include "ring/transport/common/stream.h"
 
 namespace ringpress::ring::transport {
 
@@ -67,6 +67,8 @@ class HandshakeSocket final : public EventHandler {
   Stranger stranger() const { return stranger_; }
   /// Hands the socket on, once ready. It is no longer in the reactor.
   Fd take_socket();
+  /// The same, as a stream: encrypted where both sides have said so.
+  Stream take_stream();
 
  private:
   void refuse(const std::string& why);

@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 
+#include "ring/transport/common/session_keys.h"
 #include "ringpress/internal/transport.h"
 #include "ringpress/internal/wire.h"
 
@@ -48,6 +49,8 @@ class ConnectorHandshake {
   std::optional<HelloBytes> answer(const HelloBytes& second);
   /// What the acceptor said of itself, after answer().
   const Hello& peer() const { return peer_; }
+  /// Of an encrypted data socket, after answer(). None: it is not encrypted.
+  std::optional<SessionKeys> keys() const { return connector_keys(secret_, hello_, peer_); }
 
  private:
   Hello hello_;
@@ -64,6 +67,8 @@ class AcceptorHandshake {
   /// True when the connector has proved that it knows the secret now, not only once.
   bool confirm(const HelloBytes& third) const;
   const Hello& peer() const { return peer_; }
+  /// As ConnectorHandshake::keys().
+  std::optional<SessionKeys> keys() const { return acceptor_keys(secret_, peer_, hello_); }
 
  private:
   Hello hello_;

@@ -34,6 +34,19 @@ std::size_t OutgoingFrames::gather(iovec* pieces) const {
   return count;
 }
 
+void OutgoingFrames::keep_half_sent(std::size_t begun_bytes) {
+  std::size_t kept = 0;
+  std::size_t begun = begun_bytes;
+  while (kept < sends_.size()) {
+    const SendOperation* operation = sends_[kept];
+    if (operation->sent_bytes == 0 && begun == 0) break;
+    const std::size_t left = kHeaderBytes + operation->payload.bytes - operation->sent_bytes;
+    begun -= std::min(left, begun);
+    ++kept;
+  }
+  sends_.keep_first(kept);
+}
+
 void OutgoingFrames::account(std::size_t bytes) {
   if (sends_.empty()) {
     control_sent_bytes_ += bytes;

@@ -34,11 +34,9 @@ class OutgoingFrames {
   void push(SendOperation* operation) { sends_.push_back(operation); }
   /// Of data.
   std::size_t size() const { return sends_.size(); }
-  /// Drops what has not begun.
-  void keep_half_sent() {
-    const bool half_sent = !sends_.empty() && sends_.front()->sent_bytes > 0;
-    sends_.keep_first(half_sent ? 1 : 0);
-  }
+  /// Drops what has not begun. `begun_bytes`: so many, after those that account() has heard of, will
+  /// be sent whatever comes.
+  void keep_half_sent(std::size_t begun_bytes = 0);
   /// What is sent after all data.
   void end_with(std::string frame) { control_ = std::move(frame); }
   bool is_empty() const { return sends_.empty() && control_sent_bytes_ == control_.size(); }

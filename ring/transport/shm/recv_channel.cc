@@ -53,7 +53,7 @@ ShmRecvChannel::ShmRecvChannel(const ChannelHome& home, Link link, Ends ends)
     : home_(home),
       ends_(ends),
       frames_(link, ends.local_rank),
-      control_(home.reactor, home.events, std::move(link.control), ends) {
+      control_(home.reactor, home.events, Stream(std::move(link.control)), ends) {
   home_.pumped.push_back(this);
 }
 

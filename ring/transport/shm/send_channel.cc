@@ -17,7 +17,7 @@ ShmSendChannel::ShmSendChannel(const ChannelHome& home, Link link, Ends ends)
       link_(std::move(link)),
       frames_(home.own.queue(ends.peer_rank)),
       bounce_(home.own.bounce(ends.peer_rank)),
-      control_(home.reactor, home.events, std::move(link_.control), ends) {
+      control_(home.reactor, home.events, Stream(std::move(link_.control)), ends) {
   home_.own.populate(ends.peer_rank);
   home_.pumped.push_back(this);
 }

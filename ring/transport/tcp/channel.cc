@@ -17,7 +17,9 @@ Result<Request*> TcpSendChannel::isend(ConstBuffer payload, const FrameLabel& la
   if (!connection->failure().is_ok()) return connection->failure();
   next_ = next_ + 1 == connections_.size() ? 0 : next_ + 1;
   SendOperation* operation = operations_.take();
-  operation->header = checked_data_header(label, {payload.data, payload.bytes});
+  operation->header = connection->is_encrypted()
+                          ? data_header(label, payload.bytes)
+                          : checked_data_header(label, {payload.data, payload.bytes});
   operation->payload = payload;
   operation->sent_bytes = 0;
   operation->done = false;

@@ -36,7 +36,7 @@ Status TcpTransport::start_handshakes(Outgoing& outgoing, const std::string& add
     const Status begun = begin_connect(socket.get(), target);
     if (!begun.is_ok()) return Status(Code::kPeerLost, begun.message());
     set_no_delay(socket.get());
-    Hello hello = make_hello(identity_, HelloPurpose::kData);
+    Hello hello = make_hello(identity_, data_purpose(identity_.is_encrypted));
     hello.channel = static_cast<std::uint8_t>(i);
     hello.connection = connection;
     outgoing.sockets.push_back(std::make_unique<HandshakeSocket>(
@@ -85,25 +85,24 @@ Result<std::unique_ptr<SendChannel>> TcpTransport::connect(std::uint32_t peer,
     if (socket->state() != HandshakeSocket::State::kReady) ready = false;
   }
   if (!ready) return std::unique_ptr<SendChannel>();
-  std::vector<Fd> sockets;
-  for (const auto& socket : outgoing.sockets) sockets.push_back(socket->take_socket());
+  Handshakes sockets = std::move(outgoing.sockets);
   outgoing_.erase(peer);
   return std::unique_ptr<SendChannel>(
       std::make_unique<TcpSendChannel>(make_connections(std::move(sockets), peer)));
 }
 
-Connections TcpTransport::make_connections(std::vector<Fd> sockets, std::uint32_t peer) {
+Connections TcpTransport::make_connections(Handshakes sockets, std::uint32_t peer) {
   Connections connections;
-  for (Fd& socket : sockets) {
-    connections.push_back(std::make_unique<Connection>(reactor_, events_, std::move(socket),
-                                                       Ends{identity_.rank, peer}));
+  for (const auto& socket : sockets) {
+    connections.push_back(std::make_unique<Connection>(
+        reactor_, events_, socket->take_stream(), Ends{identity_.rank, peer}));
   }
   return connections;
 }
 
 void TcpTransport::adopt(std::unique_ptr<HandshakeSocket> socket) {
   const Hello& hello = socket->peer();
-  const bool ours = hello.purpose == static_cast<std::uint8_t>(HelloPurpose::kData) &&
+  const bool ours = is_data(hello, identity_.is_encrypted) &&
                     hello.protocol_version == kProtocolVersion && hello.world == identity_.world &&
                     hello.rank < identity_.world && hello.rank != identity_.rank &&
                     hello.configuration_hash == identity_.configuration_hash &&
@@ -116,9 +115,10 @@ void TcpTransport::adopt(std::unique_ptr<HandshakeSocket> socket) {
     incoming.sockets.clear();
     incoming.sockets.resize(static_cast<std::size_t>(options_.sockets_per_peer));
   }
-  incoming.sockets[hello.channel] = socket->take_socket();
-  for (const Fd& part : incoming.sockets) {
-    if (!part.valid()) return;
+  const std::uint8_t channel = hello.channel;
+  incoming.sockets[channel] = std::move(socket);
+  for (const auto& part : incoming.sockets) {
+    if (part == nullptr) return;
   }
   Accepted accepted;
   accepted.peer = peer;

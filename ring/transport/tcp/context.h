@@ -42,14 +42,14 @@ class TcpTransport final : public ReactorTransport {
   };
   struct Incoming {  // The sockets, so far, of a connection that a peer opens.
     std::uint32_t connection = 0;
-    std::vector<Fd> sockets;
+    Handshakes sockets;
   };
 
   Status start_handshakes(Outgoing& outgoing, const std::string& address);
   Result<std::unique_ptr<SendChannel>> retry_later(Outgoing& outgoing, const Status& why);
   Status no_connection(std::uint32_t peer, const std::string& address, const Status& why) const;
   void adopt(std::unique_ptr<HandshakeSocket> socket);
-  Connections make_connections(std::vector<Fd> sockets, std::uint32_t peer);
+  Connections make_connections(Handshakes sockets, std::uint32_t peer);
 
   const TcpOptions options_;
   std::optional<Reception> reception_;

@@ -6,9 +6,9 @@
 
 namespace ringpress::ring::transport::tcp {
 
-LinkEnd::LinkEnd(std::unique_ptr<Reactor> reactor, std::vector<Fd> sockets)
+LinkEnd::LinkEnd(std::unique_ptr<Reactor> reactor, std::vector<Stream> sockets)
     : process_(getpid()), reactor_(std::move(reactor)) {
-  for (Fd& socket : sockets) {
+  for (Stream& socket : sockets) {
     connections_.push_back(std::make_unique<Connection>(*reactor_, events_, std::move(socket),
                                                         Ends{kThisSide, kOtherSide}));
   }
@@ -51,7 +51,7 @@ void LinkEnd::part(auto& channel) {
                                                              " transfers under way"));
 }
 
-TcpSendLink::TcpSendLink(std::unique_ptr<Reactor> reactor, std::vector<Fd> sockets)
+TcpSendLink::TcpSendLink(std::unique_ptr<Reactor> reactor, std::vector<Stream> sockets)
     : LinkEnd(std::move(reactor), std::move(sockets)), channel_(std::move(connections_)) {}
 
 TcpSendLink::~TcpSendLink() {
@@ -66,7 +66,7 @@ Result<Completion> TcpSendLink::test(Request* request) {
   return test_in(channel_, request);
 }
 
-TcpReceiveLink::TcpReceiveLink(std::unique_ptr<Reactor> reactor, std::vector<Fd> sockets)
+TcpReceiveLink::TcpReceiveLink(std::unique_ptr<Reactor> reactor, std::vector<Stream> sockets)
     : LinkEnd(std::move(reactor), std::move(sockets)), channel_(std::move(connections_)) {}
 
 TcpReceiveLink::~TcpReceiveLink() {

@@ -20,7 +20,7 @@ namespace ringpress::ring::transport::tcp {
 /// What both ends have.
 class LinkEnd {
  public:
-  LinkEnd(std::unique_ptr<Reactor> reactor, std::vector<Fd> sockets);
+  LinkEnd(std::unique_ptr<Reactor> reactor, std::vector<Stream> sockets);
 
  protected:
   /// A label that only the next message has.
@@ -44,7 +44,7 @@ class LinkEnd {
 
 class TcpSendLink final : public SendLink, private LinkEnd {
  public:
-  TcpSendLink(std::unique_ptr<Reactor> reactor, std::vector<Fd> sockets);
+  TcpSendLink(std::unique_ptr<Reactor> reactor, std::vector<Stream> sockets);
   ~TcpSendLink() override;
   Result<Request*> isend(ConstBuffer payload) override;
   Result<Completion> test(Request* request) override;
@@ -55,7 +55,7 @@ class TcpSendLink final : public SendLink, private LinkEnd {
 
 class TcpReceiveLink final : public ReceiveLink, private LinkEnd {
  public:
-  TcpReceiveLink(std::unique_ptr<Reactor> reactor, std::vector<Fd> sockets);
+  TcpReceiveLink(std::unique_ptr<Reactor> reactor, std::vector<Stream> sockets);
   ~TcpReceiveLink() override;
   Result<Request*> irecv(Buffer into) override;
   Result<Completion> test(Request* request) override;

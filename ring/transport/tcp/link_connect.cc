@@ -19,6 +19,7 @@ Identity identity_of(std::uint32_t rank, const Secret& secret, const LinkOptions
   identity.rank = rank;
   identity.world = 2;
   identity.secret = mix_secret(secret, options.extra_secret);
+  identity.is_encrypted = options.is_encrypted;
   return identity;
 }
 
@@ -34,6 +35,11 @@ Result<std::unique_ptr<LinkListener>> make_link_listener(const std::string& host
 Result<std::unique_ptr<LinkConnector>> make_link_connector(const LinkHandle& handle,
                                                            const LinkOptions& options) {
   RINGPRESS_ASSIGN_OR_RETURN(LinkEndpoint endpoint, unpack_handle(handle));
+  if (endpoint.is_encrypted != options.is_encrypted) {
+    return Status(Code::kMismatch, endpoint.is_encrypted
+                                       ? "the other side encrypts its links, and this side does not"
+                                       : "this side encrypts its links, and the other does not");
+  }
   auto connector = std::make_unique<TcpLinkConnector>(std::move(endpoint), options);
   RINGPRESS_RETURN_IF_ERROR(connector->ready());
   return std::unique_ptr<LinkConnector>(std::move(connector));
@@ -58,7 +64,7 @@ Status TcpLinkConnector::start() {
     set_no_delay(socket.get());
     set_congestion_control(socket.get(), congestion_);
     keep_alive(socket.get());
-    Hello hello = make_hello(identity_, HelloPurpose::kData);
+    Hello hello = make_hello(identity_, data_purpose(identity_.is_encrypted));
     hello.channel = static_cast<std::uint8_t>(i);
     hello.connection = connection;
     handshakes_.push_back(std::make_unique<HandshakeSocket>(
@@ -85,7 +91,7 @@ Result<bool> TcpLinkConnector::all_shook_hands() {
     }
     if (handshake->state() != HandshakeSocket::State::kReady) return false;
   }
-  for (const auto& handshake : handshakes_) sockets_.push_back(handshake->take_socket());
+  for (const auto& handshake : handshakes_) sockets_.push_back(handshake->take_stream());
   handshakes_.clear();
   return true;
 }
@@ -93,7 +99,7 @@ Result<bool> TcpLinkConnector::all_shook_hands() {
 Result<bool> TcpLinkConnector::all_let_in() {
   while (let_in_ < sockets_.size()) {
     char byte = 0;
-    const Transferred got = receive_bytes(sockets_[let_in_].get(), &byte, 1);
+    const Transferred got = receive_bytes(sockets_[let_in_].descriptor(), &byte, 1);
     if (got.closed || got.error != 0) {
       return Status(Code::kPeerLost, "the other side did not take the connection");
     }
@@ -144,6 +150,7 @@ Status TcpLinkListener::listen(const std::string& host) {
   RINGPRESS_RETURN_IF_ERROR(reactor_.ready());
   LinkEndpoint endpoint;
   fill_random(endpoint.secret.data(), endpoint.secret.size());
+  endpoint.is_encrypted = options_.is_encrypted;
   endpoint.sockets = options_.sockets;
   RINGPRESS_ASSIGN_OR_RETURN(endpoint.address,
                              reception_.listen(host, identity_of(0, endpoint.secret, options_)));
@@ -164,34 +171,37 @@ TcpLinkListener::Incoming& TcpLinkListener::incoming_of(std::uint32_t connection
   return incoming;
 }
 
-Result<std::unique_ptr<ReceiveLink>> TcpLinkListener::let_in(std::vector<Fd> sockets) {
+Result<std::unique_ptr<ReceiveLink>> TcpLinkListener::let_in(
+    const std::vector<std::unique_ptr<HandshakeSocket>>& sockets) {
   auto reactor = std::make_unique<Reactor>();
   RINGPRESS_RETURN_IF_ERROR(reactor->ready());
-  for (const Fd& socket : sockets) {
-    keep_alive(socket.get());
+  std::vector<Stream> streams;
+  for (const auto& socket : sockets) {
+    const Stream& stream = streams.emplace_back(socket->take_stream());
+    keep_alive(stream.descriptor());
     // Nothing was sent since the hello: there is room. If the connector has gone, the link tells.
-    static_cast<void>(send_bytes(socket.get(), &kLetIn, 1));
+    static_cast<void>(send_bytes(stream.descriptor(), &kLetIn, 1));
   }
   return std::unique_ptr<ReceiveLink>(
-      std::make_unique<TcpReceiveLink>(std::move(reactor), std::move(sockets)));
+      std::make_unique<TcpReceiveLink>(std::move(reactor), std::move(streams)));
 }
 
 Result<std::unique_ptr<ReceiveLink>> TcpLinkListener::adopt(
     std::unique_ptr<HandshakeSocket> socket) {
   const Hello& hello = socket->peer();
-  const bool ours = hello.purpose == static_cast<std::uint8_t>(HelloPurpose::kData) &&
+  const bool ours = is_data(hello, options_.is_encrypted) &&
                     hello.protocol_version == kProtocolVersion && hello.world == 2 &&
                     hello.rank == 1 && hello.channel < options_.sockets;
   if (!ours) return std::unique_ptr<ReceiveLink>();
   const std::uint32_t connection = hello.connection;
   Incoming& incoming = incoming_of(connection);
-  Fd& socket_of_channel = incoming.sockets[hello.channel];
-  if (!socket_of_channel.valid()) --incoming.missing;
-  socket_of_channel = socket->take_socket();
+  std::unique_ptr<HandshakeSocket>& socket_of_channel = incoming.sockets[hello.channel];
+  if (socket_of_channel == nullptr) --incoming.missing;
+  socket_of_channel = std::move(socket);
   if (incoming.missing > 0) return std::unique_ptr<ReceiveLink>();
-  std::vector<Fd> sockets = std::move(incoming.sockets);
+  const auto sockets = std::move(incoming.sockets);
   std::erase_if(incoming_, [&](const Incoming& other) { return other.connection == connection; });
-  return let_in(std::move(sockets));
+  return let_in(sockets);
 }
 
 Result<std::unique_ptr<ReceiveLink>> TcpLinkListener::accept() {

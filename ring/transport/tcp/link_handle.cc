@@ -10,6 +10,7 @@ namespace {
 
 constexpr std::uint32_t kMagic = 0x4c505252;  // "RRPL" in memory order
 constexpr std::uint16_t kVersion = 1;
+constexpr std::uint8_t kEncrypted = 0x80;
 
 struct Layout {
   std::uint32_t magic = kMagic;
@@ -31,6 +32,7 @@ Result<LinkHandle> pack_handle(const LinkEndpoint& endpoint) {
                                        " sockets to " + endpoint.address + " has no handle");
   }
   layout.sockets = static_cast<std::uint8_t>(endpoint.sockets);
+  if (endpoint.is_encrypted) layout.sockets |= kEncrypted;
   layout.address_bytes = static_cast<std::uint8_t>(endpoint.address.size());
   layout.secret = endpoint.secret;
   std::memcpy(layout.address, endpoint.address.data(), endpoint.address.size());
@@ -50,7 +52,8 @@ Result<LinkEndpoint> unpack_handle(const LinkHandle& handle) {
   }
   LinkEndpoint endpoint;
   endpoint.secret = layout.secret;
-  endpoint.sockets = layout.sockets;
+  endpoint.sockets = layout.sockets & ~kEncrypted;
+  endpoint.is_encrypted = (layout.sockets & kEncrypted) != 0;
   if (endpoint.sockets < 1 || endpoint.sockets > kMaxLinkSockets ||
       layout.address_bytes > sizeof layout.address) {
     return Status(Code::kInvalidArgument, "the handle is damaged");

@@ -227,21 +227,6 @@ TEST(Params, AreTheVariablesThatItReads) {
   ncclParamDumpAll();
 }
 
-TEST(Encryption, IsNotThereAndSaysSo) {
-  ncclEncryptionConfig_t config = NCCL_ENCRYPTION_CONFIG_INITIALIZER;
-  EXPECT_NCCL_OK(ncclSetEncryption(&config));
-  config.mode = NCCL_ENCRYPTION_MODE_PSK;
-  EXPECT_EQ(ncclSetEncryption(&config), ncclInvalidArgument);
-  config.psk = "key";
-  EXPECT_EQ(ncclSetEncryption(&config), ncclInvalidUsage);
-  expect_last_error("not encrypted");
-  config.mode = 7;
-  EXPECT_EQ(ncclSetEncryption(&config), ncclInvalidArgument);
-  config.magic = 0;
-  EXPECT_EQ(ncclSetEncryption(&config), ncclInvalidArgument);
-  EXPECT_EQ(ncclSetEncryption(nullptr), ncclInvalidArgument);
-}
-
 TEST(CallConfig, EveryCollectiveTakesOne) {
   run_nccl_ranks(2, [](ncclComm_t comm, int rank) {
     ncclConfigExt_t foreign{};

@@ -5,6 +5,7 @@
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -128,6 +129,29 @@ TEST(Link, TheListenerDecidesHowManySocketsItHas) {
         ASSERT_EQ(std::memcmp(came.data, sent.data(), sent.size()), 0);
       }
     }
+  }
+}
+
+TEST(Link, MayBeEncrypted) {
+  for (const int sockets : {1, 3}) {
+    LinkOptions options = loopback(sockets);
+    options.is_encrypted = true;
+    const auto listener = ring::listen_for_links(options).value();
+    Ends ends = open(*listener, options);
+    for (std::size_t i = 0; i < 40; ++i) {
+      const std::vector<std::byte> sent = random_bytes(i * 5003, static_cast<unsigned>(i));
+      std::vector<std::byte> memory(250000);
+      Request* receive = ends.receive->irecv({memory.data(), memory.size()}).value();
+      Request* send = ends.send->isend({sent.data(), sent.size()}).value();
+      ASSERT_EQ(finish(*ends.receive, receive).bytes, sent.size());
+      finish(*ends.send, send);
+      ASSERT_TRUE(std::equal(sent.begin(), sent.end(), memory.begin()));
+    }
+    // Both sides are, or neither.
+    const auto connector = ring::open_link(listener->handle(), loopback());
+    EXPECT_EQ(connector.status().code(), Code::kMismatch);
+    const auto plain = ring::listen_for_links(loopback()).value();
+    EXPECT_EQ(ring::open_link(plain->handle(), options).status().code(), Code::kMismatch);
   }
 }
 

@@ -19,6 +19,7 @@ struct Setting {
   PeerKind kind;
   bool shared_memory;
   ProgressThread progress_thread;
+  bool is_encrypted = false;
 };
 
 class MeshFailure : public ::testing::TestWithParam<Setting> {
@@ -28,6 +29,7 @@ class MeshFailure : public ::testing::TestWithParam<Setting> {
     return [setting, timeout](ring::MeshOptions& options) {
       options.shared_memory = setting.shared_memory;
       options.progress_thread = setting.progress_thread;
+      options.is_encrypted = setting.is_encrypted;
       options.timeout = timeout;
     };
   }
@@ -267,6 +269,8 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(Setting{"TcpProcesses", PeerKind::kProcesses, false, ProgressThread::kOff},
                       Setting{"TcpProcessesWithProgressThread", PeerKind::kProcesses, false,
                               ProgressThread::kOn},
+                      Setting{"EncryptedTcpProcesses", PeerKind::kProcesses, false,
+                              ProgressThread::kOff, true},
                       Setting{"ShmProcesses", PeerKind::kProcesses, true, ProgressThread::kOff},
                       Setting{"TcpThreads", PeerKind::kThreads, false, ProgressThread::kOn},
                       Setting{"ShmThreads", PeerKind::kThreads, true, ProgressThread::kOff}),

@@ -19,12 +19,14 @@ struct Medium {
   bool shared_memory;
   bool two_hosts;  // Odd and even ranks pretend to be on different hosts (processes only).
   ProgressThread progress_thread;
+  bool is_encrypted = false;
 };
 
 OptionsFunction options_of(const Medium& medium) {
   return [medium](ring::MeshOptions& options) {
     options.shared_memory = medium.shared_memory;
     options.progress_thread = medium.progress_thread;
+    options.is_encrypted = medium.is_encrypted;
     if (medium.two_hosts) setenv("NCCL_HOSTID", options.rank % 2 == 0 ? "even" : "odd", 1);
   };
 }
@@ -224,6 +226,9 @@ INSTANTIATE_TEST_SUITE_P(
         Medium{"TcpThreadsWithProgressThread", PeerKind::kThreads, false, false,
                ProgressThread::kOn},
         Medium{"TcpProcesses", PeerKind::kProcesses, false, false, ProgressThread::kAuto},
+        Medium{"EncryptedTcpThreads", PeerKind::kThreads, false, false, ProgressThread::kOn, true},
+        Medium{"EncryptedTcpProcesses", PeerKind::kProcesses, false, false, ProgressThread::kOff,
+               true},
         Medium{"ShmThreads", PeerKind::kThreads, true, false, ProgressThread::kOff},
         Medium{"ShmProcesses", PeerKind::kProcesses, true, false, ProgressThread::kAuto},
         Medium{"MixedProcesses", PeerKind::kProcesses, true, true, ProgressThread::kOff},

@@ -20,7 +20,8 @@ constexpr std::size_t kFrameBytes = 64 + 1000;
 /// Two meshes; what rank 0 sends to rank 1 goes through the proxy.
 class ProxiedPair {
  public:
-  ProxiedPair(Fault fault, std::size_t after_bytes, milliseconds timeout) {
+  ProxiedPair(Fault fault, std::size_t after_bytes, milliseconds timeout,
+              bool is_encrypted = false) {
     ring::MeshParts parts[2];
     std::string addresses[2];
     for (int rank = 0; rank < 2; ++rank) {
@@ -32,6 +33,7 @@ class ProxiedPair {
       Identity identity;
       identity.rank = static_cast<std::uint32_t>(rank);
       identity.world = 2;
+      identity.is_encrypted = is_encrypted;
       addresses[rank] = parts[rank].transports.back()->listen(identity).value();
     }
     proxy_ = std::make_unique<FaultProxy>(addresses[1], fault, after_bytes);
@@ -56,6 +58,9 @@ class ProxiedPair {
       return "ok";
     });
   }
+
+  /// What rank 0 has sent to rank 1. The last call.
+  std::string take_recorded() { return proxy_->take_recorded(); }
 
  private:
   static Status exchange_once(Mesh& mesh, const std::vector<std::byte>& out,
@@ -93,6 +98,43 @@ TEST(Proxy, AFlippedBitIsFoundWhereverItIs) {
     for (const PeerReport& report : pair.exchange(5)) {
       EXPECT_EQ(report.text.find("corrupt data: "), 0u) << offset << ": " << report.text;
       EXPECT_NE(report.text.find("from rank 0 to rank 1"), std::string::npos) << report.text;
+    }
+  }
+}
+
+TEST(Proxy, AnEncryptedConnectionGivesNothingAway) {
+  const std::vector<std::byte> payload = random_bytes(1000, 1);
+  const auto sees = [&payload](const std::string& wire) {
+    // Any eight bytes of it.
+    for (std::size_t at = 0; at + 8 <= payload.size(); at += 8) {
+      const std::string part(reinterpret_cast<const char*>(&payload[at]), 8);
+      if (wire.find(part) != std::string::npos) return true;
+    }
+    return wire.find("RRPF") != std::string::npos;  // Of a frame's header.
+  };
+  for (const bool is_encrypted : {false, true}) {
+    ProxiedPair pair(Fault::kNone, 0, milliseconds(100000), is_encrypted);
+    for (const PeerReport& report : pair.exchange(5)) EXPECT_EQ(report.text, "ok");
+    EXPECT_EQ(sees(pair.take_recorded()), !is_encrypted);
+  }
+}
+
+TEST(Proxy, AnEncryptedConnectionMayBeCutAnywhere) {
+  ProxiedPair pair(Fault::kSplit, 0, milliseconds(100000), true);
+  for (const PeerReport& report : pair.exchange(5)) EXPECT_EQ(report.text, "ok");
+}
+
+TEST(Proxy, AFlippedBitOfAnEncryptedConnectionIsFoundWhereverItIs) {
+  // In the head of a record, what is sealed, and the tag.
+  for (const std::size_t offset : {0u, 1u, 4u, 68u, 500u, 1067u, 1068u, 1083u, 2000u}) {
+    ProxiedPair pair(Fault::kCorrupt, kHelloBytes + offset, milliseconds(2000), true);
+    for (const PeerReport& report : pair.exchange(5)) {
+      EXPECT_NE(report.text, "ok") << offset;
+      EXPECT_NE(report.text, "silent damage") << offset;
+      // A length that says more than there is waits for it.
+      if (offset > 3) {
+        EXPECT_EQ(report.text.find("corrupt data: "), 0u) << offset << ": " << report.text;
+      }
     }
   }
 }

@@ -14,5 +14,13 @@ struct TcpOver {
 using TcpMakers = ::testing::Types<TcpOver<1>, TcpOver<2>, TcpOver<5>>;
 INSTANTIATE_TYPED_TEST_SUITE_P(Tcp, TransportContract, TcpMakers);
 
+template <int sockets>
+struct EncryptedOver : TcpOver<sockets> {
+  static constexpr bool kIsEncrypted = true;
+};
+
+using EncryptedMakers = ::testing::Types<EncryptedOver<1>, EncryptedOver<3>>;
+INSTANTIATE_TYPED_TEST_SUITE_P(EncryptedTcp, TransportContract, EncryptedMakers);
+
 }  // namespace
 }  // namespace ringpress::testing

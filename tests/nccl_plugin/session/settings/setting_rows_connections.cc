@@ -67,6 +67,16 @@ std::string observe_secret(const Variable& tested) {
   return run_setting_job(job).failure.empty() ? "they meet" : "they do not meet";
 }
 
+/// Records have heads and tags.
+std::string observe_encryption(const Variable& tested) {
+  const SettingJob job = job_with("none");
+  const SettingReport plain = run_setting_job(with_settings(job, {{"RINGPRESS_ENCRYPT", "off"}}));
+  const SettingReport report = run_setting_job(with_settings(job, {tested}));
+  EXPECT_EQ(report.failure, "");
+  EXPECT_EQ(report.results, plain.results);
+  return report.statistics.wire_bytes > plain.statistics.wire_bytes ? "encrypted" : "as it is";
+}
+
 }  // namespace
 
 std::vector<SettingRow> rows_of_connections() {
@@ -82,6 +92,7 @@ std::vector<SettingRow> rows_of_connections() {
       {"RINGPRESS_PROGRESS_THREAD", "on", "off", observe_process(count_of_threads)},
       {"RINGPRESS_SHM", "1", "0", observe_shared_memory},
       {"RINGPRESS_TIMEOUT_MS", "100", "100000", observe_patience},
+      {"RINGPRESS_ENCRYPT", "on", "off", observe_encryption},
       {"RINGPRESS_SECRET", "swordfish", "sardine", observe_secret},
   };
 }
