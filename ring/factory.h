@@ -31,7 +31,7 @@ struct MeshOptions {
   std::vector<std::string> agreement;  // "NAME=value" lines that must be equal on all ranks.
   std::string
       refusal;  // In meet(): why this rank, and so no rank, makes a communicator; empty: none.
-  std::string extra_secret;  // Mixed into the secret of the id.
+  std::string extra_secret;   // Mixed into the secret of the id.
   bool is_encrypted = false;  // What goes over a network.
   std::chrono::milliseconds timeout{600000};
   std::chrono::milliseconds join_timeout{0};  // For all ranks to come; 0: as `timeout`.

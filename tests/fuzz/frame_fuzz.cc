@@ -1,5 +1,5 @@
 // Feeds arbitrary bytes to everything that reads bytes from outside before they are trusted: frame
-// headers, hellos, unique ids, bootstrap messages, addresses. Also lets inputs that begin with a
+// headers, hellos, unique ids, bootstrap messages, addresses, records. Also lets inputs that begin with a
 // valid mac or checksum in, by sealing a copy, so that what lies behind them is reached.
 #include <algorithm>
 #include <cstdint>
@@ -13,6 +13,7 @@
 #include "ring/transport/common/frame.h"
 #include "ring/transport/common/hello.h"
 #include "ring/transport/common/socket.h"
+#include "ring/transport/common/stream.h"
 
 namespace {
 
@@ -89,6 +90,21 @@ void read_address(const std::string& input) {
   require(transport::parse_address(transport::to_text(address.value())).is_ok());
 }
 
+/// What is no record is an error, or is waited for.
+void read_records(const std::string& input) {
+  int ends[2];
+  require(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends) == 0);
+  const transport::Fd other(ends[1]);
+  transport::Stream stream(transport::Fd(ends[0]), transport::SessionKeys{});
+  const auto sent = transport::send_bytes(other.get(), input.data(), input.size());
+  require(sent.bytes == input.size());
+  std::byte into[64];
+  iovec pieces[] = {{into, sizeof into}};
+  transport::Count wire;
+  const auto got = stream.receive(pieces, wire);
+  require(!got.is_ok() || got.value().bytes == 0);
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -103,5 +119,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   read_hello(input);
   read_bootstrap(input);
   read_address(input);
+  read_records(input);
   return 0;
 }

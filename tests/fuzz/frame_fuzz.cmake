@@ -5,10 +5,15 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
     ${PROJECT_SOURCE_DIR}/ring/bootstrap/agreement.cc
     ${PROJECT_SOURCE_DIR}/ring/bootstrap/message.cc
     ${PROJECT_SOURCE_DIR}/ring/bootstrap/unique_id.cc
+    ${PROJECT_SOURCE_DIR}/ring/transport/common/aead.cc
+    ${PROJECT_SOURCE_DIR}/ring/transport/common/aead_openssl.cc
     ${PROJECT_SOURCE_DIR}/ring/transport/common/crc32c.cc
     ${PROJECT_SOURCE_DIR}/ring/transport/common/frame.cc
     ${PROJECT_SOURCE_DIR}/ring/transport/common/hello.cc
+    ${PROJECT_SOURCE_DIR}/ring/transport/common/records.cc
+    ${PROJECT_SOURCE_DIR}/ring/transport/common/session_keys.cc
     ${PROJECT_SOURCE_DIR}/ring/transport/common/socket.cc
+    ${PROJECT_SOURCE_DIR}/ring/transport/common/stream.cc
   )
   target_include_directories(frame_fuzz PRIVATE ${PROJECT_SOURCE_DIR})
   target_include_directories(frame_fuzz SYSTEM PRIVATE ${SODIUM_INCLUDE})

@@ -35,9 +35,7 @@ class FaultProxy {
     address_ = ring::transport::to_text(local_address(listener_.get()).value());
     thread_ = std::thread([this] { run(); });
   }
-  ~FaultProxy() {
-    static_cast<void>(take_recorded());
-  }
+  ~FaultProxy() { static_cast<void>(take_recorded()); }
   FaultProxy(const FaultProxy&) = delete;
   FaultProxy& operator=(const FaultProxy&) = delete;
 

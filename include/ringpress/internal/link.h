@@ -27,8 +27,8 @@ using LinkHandle = std::array<std::byte, 128>;
 inline constexpr std::size_t kMaxLinkRequests = 64;
 
 struct LinkOptions {
-  AddressChoice address;     // To listen on.
-  std::string extra_secret;  // Mixed into the secret of the handle; the same on both sides.
+  AddressChoice address;      // To listen on.
+  std::string extra_secret;   // Mixed into the secret of the handle; the same on both sides.
   bool is_encrypted = false;  // The same on both sides.
   std::chrono::milliseconds timeout{600000};  // For connecting.
   int sockets = 2;                            // Of a link; the listener decides for both sides.

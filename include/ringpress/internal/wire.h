@@ -4,15 +4,15 @@
 // carries frames: a 64-byte header and its payload. Nothing a peer sends sizes an allocation or
 // bounds a loop: a frame must have exactly the length and the label that the receiver expects.
 //
-// On an encrypted connection the bytes of the frames are a stream that is cut into records, wherever
-// that is best: the number n of its bytes, 1 to kRecordBytes, in kRecordHeadBytes; n bytes, sealed;
-// a tag of 16 bytes. They are sealed by AES-256-GCM, where both sides have said that they can, else
-// by ChaCha20-Poly1305, with the head as additional data and the number of the record as nonce: 8
-// bytes, and 4 of zero. Each direction of each socket has a key of its own: keyed BLAKE2b-256 with
-// the job's secret of one byte, 1 for what goes to the acceptor and 2 for the other direction, and
-// the nonces of the connector's and of the acceptor's hello. After kRecordsOfKey records comes the
-// next key, keyed BLAKE2b-256 with the last one of "ringpress: next key of records" and a zero.
-// A frame has no payload_crc there: the tags do what it does.
+// On an encrypted connection the bytes of the frames are a stream that is cut into records,
+// wherever that is best: the number n of its bytes, 1 to kRecordBytes, in kRecordHeadBytes; n
+// bytes, sealed; a tag of 16 bytes. They are sealed by AES-256-GCM, where both sides have said that
+// they can, else by ChaCha20-Poly1305, with the head as additional data and the number of the
+// record as nonce: 8 bytes, and 4 of zero. Each direction of each socket has a key of its own:
+// keyed BLAKE2b-256 with the job's secret of one byte, 1 for what goes to the acceptor and 2 for
+// the other direction, and the nonces of the connector's and of the acceptor's hello. After
+// kRecordsOfKey records comes the next key, keyed BLAKE2b-256 with the last one of "ringpress: next
+// key of records" and a zero. A frame has no payload_crc there: the tags do what it does.
 #ifndef RINGPRESS_INTERNAL_WIRE_H_
 #define RINGPRESS_INTERNAL_WIRE_H_
 

@@ -83,8 +83,9 @@ void Connection::read() {
     const Result<Transferred> received =
         stream_.receive({pieces, count}, events_.counters.received_bytes);
     if (!received.is_ok()) {
-      return on_incoming(Status(received.status().code(), received.status().message() + " came from " +
-                                                              end_name(ends_.peer_rank)));
+      return on_incoming(
+          Status(received.status().code(),
+                 received.status().message() + " came from " + end_name(ends_.peer_rank)));
     }
     const Transferred& got = received.value();
     if (got.closed || got.error != 0) return on_end_of_stream(got.error);

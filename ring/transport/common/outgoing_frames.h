@@ -34,8 +34,8 @@ class OutgoingFrames {
   void push(SendOperation* operation) { sends_.push_back(operation); }
   /// Of data.
   std::size_t size() const { return sends_.size(); }
-  /// Drops what has not begun. `begun_bytes`: so many, after those that account() has heard of, will
-  /// be sent whatever comes.
+  /// Drops what has not begun. `begun_bytes`: so many, after those that account() has heard of,
+  /// will be sent whatever comes.
   void keep_half_sent(std::size_t begun_bytes = 0);
   /// What is sent after all data.
   void end_with(std::string frame) { control_ = std::move(frame); }

@@ -10,13 +10,8 @@
 namespace ringpress::ring::transport {
 namespace {
 
-constexpr std::size_t kTagBytes = 16;
 constexpr std::size_t kOverhead = kRecordHeadBytes + kTagBytes;
 
-static_assert(kTagBytes == crypto_aead_aes256gcm_ABYTES);
-static_assert(kTagBytes == crypto_aead_chacha20poly1305_ietf_ABYTES);
-static_assert(sizeof(CipherKey) == crypto_aead_aes256gcm_KEYBYTES);
-static_assert(sizeof(CipherKey) == crypto_aead_chacha20poly1305_ietf_KEYBYTES);
 static_assert(std::endian::native == std::endian::little, "the wire is little-endian");
 
 unsigned char* bytes_of(std::byte* memory) {
@@ -32,65 +27,34 @@ std::uint32_t plain_bytes_of(const std::byte* record) {
 
 }  // namespace
 
-struct RecordCipher::Key {
-  crypto_aead_aes256gcm_state aes;  // Aligned as it must be.
-};
-
-RecordCipher::RecordCipher(Cipher cipher, const CipherKey& key) : cipher_(cipher), text_(key) {
-  if (cipher_ != Cipher::kAes256Gcm) return;
-  key_ = std::make_unique<Key>();
-  crypto_aead_aes256gcm_beforenm(&key_->aes, text_.data());
-}
+RecordCipher::RecordCipher(Cipher cipher, const CipherKey& key)
+    : cipher_(cipher), key_(key), aead_(make_aead(cipher, key)) {}
 
 RecordCipher::~RecordCipher() {
-  sodium_memzero(text_.data(), text_.size());
-  if (key_ != nullptr) sodium_memzero(key_.get(), sizeof *key_);
+  sodium_memzero(key_.data(), key_.size());
 }
 
-std::array<unsigned char, 12> RecordCipher::next_nonce() {
+CipherNonce RecordCipher::next_nonce() {
   if (records_ > 0 && records_ % kRecordsOfKey == 0) {
-    text_ = next_key(text_);
-    if (key_ != nullptr) crypto_aead_aes256gcm_beforenm(&key_->aes, text_.data());
+    key_ = next_key(key_);
+    aead_ = make_aead(cipher_, key_);
   }
-  std::array<unsigned char, 12> nonce{};
+  CipherNonce nonce{};
   std::memcpy(nonce.data(), &records_, sizeof records_);
   ++records_;
   return nonce;
 }
 
 void RecordCipher::seal(std::byte* record, std::size_t plain_bytes) {
-  const std::array<unsigned char, 12> nonce = next_nonce();
-  const unsigned char* const head = bytes_of(record);
-  unsigned char* const text = bytes_of(record) + kRecordHeadBytes;
-  switch (cipher_) {
-    case Cipher::kAes256Gcm:
-      crypto_aead_aes256gcm_encrypt_afternm(text, nullptr, text, plain_bytes, head,
-                                            kRecordHeadBytes, nullptr, nonce.data(), &key_->aes);
-      return;
-    case Cipher::kChaCha20Poly1305:
-      crypto_aead_chacha20poly1305_ietf_encrypt(text, nullptr, text, plain_bytes, head,
-                                                kRecordHeadBytes, nullptr, nonce.data(),
-                                                text_.data());
-      return;
-  }
+  const CipherNonce nonce = next_nonce();
+  aead_->seal(nonce, {bytes_of(record), kRecordHeadBytes},
+              {bytes_of(record) + kRecordHeadBytes, plain_bytes + kTagBytes});
 }
 
 bool RecordCipher::open(std::byte* record, std::size_t plain_bytes) {
-  const std::array<unsigned char, 12> nonce = next_nonce();
-  const unsigned char* const head = bytes_of(record);
-  unsigned char* const text = bytes_of(record) + kRecordHeadBytes;
-  const std::size_t sealed = plain_bytes + kTagBytes;
-  switch (cipher_) {
-    case Cipher::kAes256Gcm:
-      return crypto_aead_aes256gcm_decrypt_afternm(text, nullptr, nullptr, text, sealed, head,
-                                                   kRecordHeadBytes, nonce.data(),
-                                                   &key_->aes) == 0;
-    case Cipher::kChaCha20Poly1305:
-      return crypto_aead_chacha20poly1305_ietf_decrypt(text, nullptr, nullptr, text, sealed, head,
-                                                       kRecordHeadBytes, nonce.data(),
-                                                       text_.data()) == 0;
-  }
-  return false;
+  const CipherNonce nonce = next_nonce();
+  return aead_->open(nonce, {bytes_of(record), kRecordHeadBytes},
+                     {bytes_of(record) + kRecordHeadBytes, plain_bytes + kTagBytes});
 }
 
 OutgoingRecords::OutgoingRecords(const SessionKeys& keys) : cipher_(keys.cipher, keys.outgoing) {
@@ -125,9 +89,11 @@ Result<Transferred> IncomingRecords::read(int descriptor, std::uint64_t& wire_by
   while (taken_ == end_) {
     RINGPRESS_ASSIGN_OR_RETURN(const bool opened, open_next());
     if (opened) break;
-    std::memmove(memory_.data(), memory_.data() + next_, filled_ - next_);
-    filled_ -= next_;
-    next_ = 0;
+    if (next_ > 0) {
+      std::memmove(memory_.data(), memory_.data() + next_, filled_ - next_);
+      filled_ -= next_;
+      next_ = 0;
+    }
     const Transferred got =
         receive_bytes(descriptor, memory_.data() + filled_, memory_.size() - filled_);
     if (got.bytes == 0) return got;

@@ -31,13 +31,12 @@ class RecordCipher {
   bool open(std::byte* record, std::size_t plain_bytes);
 
  private:
-  struct Key;  // As the cipher wants it.
   /// The nonce of the next record, under the key that it has.
-  std::array<unsigned char, 12> next_nonce();
+  CipherNonce next_nonce();
 
   const Cipher cipher_;
-  CipherKey text_;
-  std::unique_ptr<Key> key_;
+  CipherKey key_;
+  std::unique_ptr<Aead> aead_;
   std::uint64_t records_ = 0;
 };
 

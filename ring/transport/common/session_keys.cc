@@ -3,7 +3,6 @@
 #include <sodium.h>
 
 #include <cstring>
-#include <stdexcept>
 #include <utility>
 
 namespace ringpress::ring::transport {
@@ -11,12 +10,6 @@ namespace {
 
 constexpr unsigned char kNextKey[] = "ringpress: next key of records";
 constexpr std::size_t kNonceBytes = sizeof(Hello::nonce);
-
-bool has_aes() {
-  // It looks at the processor, once; what it has set up already it leaves.
-  if (sodium_init() < 0) throw std::runtime_error("libsodium cannot be used");
-  return crypto_aead_aes256gcm_is_available() != 0;
-}
 
 bool is_for_aes(const Hello& hello) {
   return hello.purpose == static_cast<std::uint8_t>(HelloPurpose::kEncryptedDataByAes);

@@ -7,14 +7,10 @@
 #include <cstdint>
 #include <optional>
 
+#include "ring/transport/common/aead.h"
 #include "ringpress/internal/wire.h"
 
 namespace ringpress::ring::transport {
-
-/// How records are sealed: by instructions for AES, or in software.
-enum class Cipher : std::uint8_t { kAes256Gcm, kChaCha20Poly1305 };
-
-using CipherKey = std::array<unsigned char, 32>;
 
 struct SessionKeys {
   Cipher cipher = Cipher::kChaCha20Poly1305;

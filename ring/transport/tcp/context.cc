@@ -94,8 +94,8 @@ Result<std::unique_ptr<SendChannel>> TcpTransport::connect(std::uint32_t peer,
 Connections TcpTransport::make_connections(Handshakes sockets, std::uint32_t peer) {
   Connections connections;
   for (const auto& socket : sockets) {
-    connections.push_back(std::make_unique<Connection>(
-        reactor_, events_, socket->take_stream(), Ends{identity_.rank, peer}));
+    connections.push_back(std::make_unique<Connection>(reactor_, events_, socket->take_stream(),
+                                                       Ends{identity_.rank, peer}));
   }
   return connections;
 }

@@ -36,7 +36,7 @@ class TcpLinkConnector final : public LinkConnector {
   std::unique_ptr<Reactor> reactor_;
   std::vector<std::unique_ptr<HandshakeSocket>> handshakes_;
   std::vector<Stream> sockets_;  // After the handshakes.
-  std::size_t let_in_ = 0;   // The first so many of sockets_.
+  std::size_t let_in_ = 0;       // The first so many of sockets_.
   int attempts_ = 0;
   Deadline retry_at_{};
 };
@@ -60,7 +60,8 @@ class TcpLinkListener final : public LinkListener {
 
   Result<std::unique_ptr<ReceiveLink>> adopt(std::unique_ptr<HandshakeSocket> socket);
   Incoming& incoming_of(std::uint32_t connection);
-  Result<std::unique_ptr<ReceiveLink>> let_in(const std::vector<std::unique_ptr<HandshakeSocket>>& sockets);
+  Result<std::unique_ptr<ReceiveLink>> let_in(
+      const std::vector<std::unique_ptr<HandshakeSocket>>& sockets);
 
   const LinkOptions options_;
   LinkHandle handle_{};

@@ -14,7 +14,8 @@ Result<std::string> Reception::listen(const std::string& host, const Identity& i
   // Again, as ranks that outlive this mesh may meet at the same port.
   RINGPRESS_ASSIGN_OR_RETURN(Fd listener, listen_again_on(wanted));
   RINGPRESS_ASSIGN_OR_RETURN(const SocketAddress address, local_address(listener.get()));
-  RINGPRESS_RETURN_IF_ERROR(lobby_.open(std::move(listener), identity, data_purpose(identity.is_encrypted)));
+  RINGPRESS_RETURN_IF_ERROR(
+      lobby_.open(std::move(listener), identity, data_purpose(identity.is_encrypted)));
   return to_text(address);
 }
 

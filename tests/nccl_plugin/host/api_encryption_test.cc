@@ -22,8 +22,8 @@ std::uint64_t wire_bytes_of_a_call() {
   std::uint64_t bytes = 0;
   run_nccl_ranks(2, [&bytes](ncclComm_t comm, int rank) {
     std::vector<float> values(100000, 2), sums(values.size());
-    EXPECT_NCCL_OK(ncclAllReduce(values.data(), sums.data(), sums.size(), ncclFloat, ncclSum, comm,
-                                 nullptr));
+    EXPECT_NCCL_OK(
+        ncclAllReduce(values.data(), sums.data(), sums.size(), ncclFloat, ncclSum, comm, nullptr));
     EXPECT_EQ(sums, std::vector<float>(sums.size(), 4));
     ringpressStatistics_t statistics{};
     statistics.size = sizeof statistics;

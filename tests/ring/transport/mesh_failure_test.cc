@@ -266,14 +266,13 @@ TEST_P(MeshFailure, SlowPeersAreNoFailureWhileBytesMove) {
 
 INSTANTIATE_TEST_SUITE_P(
     Media, MeshFailure,
-    ::testing::Values(Setting{"TcpProcesses", PeerKind::kProcesses, false, ProgressThread::kOff},
-                      Setting{"TcpProcessesWithProgressThread", PeerKind::kProcesses, false,
-                              ProgressThread::kOn},
-                      Setting{"EncryptedTcpProcesses", PeerKind::kProcesses, false,
-                              ProgressThread::kOff, true},
-                      Setting{"ShmProcesses", PeerKind::kProcesses, true, ProgressThread::kOff},
-                      Setting{"TcpThreads", PeerKind::kThreads, false, ProgressThread::kOn},
-                      Setting{"ShmThreads", PeerKind::kThreads, true, ProgressThread::kOff}),
+    ::testing::Values(
+        Setting{"TcpProcesses", PeerKind::kProcesses, false, ProgressThread::kOff},
+        Setting{"TcpProcessesWithProgressThread", PeerKind::kProcesses, false, ProgressThread::kOn},
+        Setting{"EncryptedTcpProcesses", PeerKind::kProcesses, false, ProgressThread::kOff, true},
+        Setting{"ShmProcesses", PeerKind::kProcesses, true, ProgressThread::kOff},
+        Setting{"TcpThreads", PeerKind::kThreads, false, ProgressThread::kOn},
+        Setting{"ShmThreads", PeerKind::kThreads, true, ProgressThread::kOff}),
     [](const auto& instance) { return instance.param.name; });
 
 }  // namespace
