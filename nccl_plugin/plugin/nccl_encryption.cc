@@ -41,12 +41,13 @@ bool is_nccl_to_encrypt() {
 }
 
 bool is_network_left_to_nccl() {
-  if (!is_nccl_to_encrypt()) return false;
+  if (!is_nccl_to_encrypt() || is_encrypted(read_settings())) return false;
   static std::atomic<bool> is_told{false};
   if (!is_told.exchange(true)) {
     log(abi::LogLevel::kWarn, abi::kLogInit | abi::kLogNet,
         "the program has NCCL encrypt what it sends (ncclSetEncryption), which this library does "
-        "not do: it sends nothing itself, and nothing is compressed");
+        "not do: it sends nothing itself, and nothing is compressed; RINGPRESS_ENCRYPT=on makes it "
+        "encrypt");
   }
   return true;
 }

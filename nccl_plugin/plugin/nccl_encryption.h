@@ -10,7 +10,8 @@ namespace ringpress::nccl_plugin::plugin {
 /// that library. All processes of a job ask for it, or NCCL itself connects none. Any thread.
 bool is_nccl_to_encrypt();
 
-/// The same, where nothing of this library's may go over a network then. Says so once.
+/// The same, where this library does not encrypt either (RINGPRESS_ENCRYPT): nothing of it may go
+/// over a network then. Says so once.
 bool is_network_left_to_nccl();
 
 }  // namespace ringpress::nccl_plugin::plugin

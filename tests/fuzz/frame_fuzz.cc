@@ -1,6 +1,6 @@
 // Feeds arbitrary bytes to everything that reads bytes from outside before they are trusted: frame
-// headers, hellos, unique ids, bootstrap messages, addresses, records. Also lets inputs that begin with a
-// valid mac or checksum in, by sealing a copy, so that what lies behind them is reached.
+// headers, hellos, unique ids, bootstrap messages, addresses, records. Also lets inputs that begin
+// with a valid mac or checksum in, by sealing a copy, so that what lies behind them is reached.
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>

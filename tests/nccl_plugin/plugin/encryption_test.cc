@@ -121,5 +121,15 @@ TEST(PluginEncryption, WhatTheProgramAsksNcclForLeavesTheNetworkToNccl) {
   expect_heard(networks, set_encryption_of(SHIM, RTLD_GLOBAL));  // As if it were preloaded.
 }
 
+TEST(PluginEncryption, WhereThisLibraryEncryptsItStays) {
+  setenv("RINGPRESS_REAL_NCCL", ENCRYPTING_NCCL, 1);
+  setenv("RINGPRESS_ENCRYPT", "on", 1);
+  const Networks networks;
+  const SetEncryption set_encryption = set_encryption_of(SHIM, RTLD_GLOBAL);
+  ncclEncryptionConfig_t config = with_key();
+  EXPECT_EQ(set_encryption(&config), ncclSuccess);
+  EXPECT_FALSE(networks.is_left());
+}
+
 }  // namespace
 }  // namespace ringpress::testing
