@@ -59,7 +59,7 @@ std::string to_text(const WhyExact& why) {
     case ExactReason::kBudgetNone:
       return "RINGPRESS_BUDGET=none";
     case ExactReason::kBudgetUnmet:
-      return "every codec loses more than RINGPRESS_BUDGET allows";
+      return "each codec of automatic mode loses more than RINGPRESS_BUDGET allows";
     case ExactReason::kLosesTooMuch:
       return codec + " was measured to lose more than RINGPRESS_BUDGET allows";
     case ExactReason::kAllReducesOnly:

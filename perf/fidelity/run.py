@@ -15,6 +15,7 @@ import collections
 import concurrent.futures
 import dataclasses
 import datetime
+import importlib.util
 import itertools
 import json
 import os
@@ -29,8 +30,10 @@ HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 TASKS, OPTIMIZERS = ("mlp", "convolutions", "lstm", "transformer"), ("adamw", "sgd")
 ALL_TASKS = (*TASKS, "tiny")  # That can be asked for.
-SHORT_METHODS = ("auto+BUDGET=q4", "q4")
-WHOLE_METHODS = ("q8", "q5", "q4", "q4+EF=0", "q4:grid=lloyd", "q2:grid=lloyd", "q2:grid=lloyd+EF=0", "sign",
+# Automatic mode, as where the network is slow enough for what it may lose, whatever this machine's is.
+DEFAULT = "auto+DETERMINISTIC=1"
+SHORT_METHODS = (DEFAULT, DEFAULT + "+EF=scales")
+WHOLE_METHODS = (DEFAULT, DEFAULT + "+EF=scales", "q8", "q5", "q4", "q4+EF=0", "q4:grid=lloyd", "q2:grid=lloyd", "q2:grid=lloyd+EF=0", "sign",
                  "topk:density=0.01", "powersgd:rank=4")
 
 
@@ -44,7 +47,7 @@ class Form:
     methods: tuple
 
 
-FORMS = {"short": Form(("mlp", "transformer"), ("adamw",), (4,), (60,), 2, SHORT_METHODS),
+FORMS = {"short": Form(("transformer",), ("adamw",), (4,), (60,), 2, SHORT_METHODS),
          "whole": Form(TASKS, OPTIMIZERS, (4, 8), (300, 3000), 5, WHOLE_METHODS)}
 
 
@@ -73,6 +76,9 @@ def parse(words):
         unknown = set(getattr(options, name) or ()) - set({"tasks": ALL_TASKS, "optimizers": OPTIMIZERS}[name])
         if unknown:
             parser.error(f"--{name}: no {min(unknown)}")
+    for module in ("torch", "sklearn"):
+        if importlib.util.find_spec(module) is None:
+            parser.error(f"{sys.executable} has no module {module}: install it, or run this file by another python3")
     if not options.library.exists():
         parser.error(f"{options.library} is missing: build the target ringpress")
     return options
@@ -150,9 +156,16 @@ def main(words):
     print(paired.table(rows) if rows else "nothing to compare")
     for problem in problems:
         print(f"perf/fidelity/run.py: {problem}", file=sys.stderr)
+    idle = [row for row in rows if row["compressed_share"] == 0]
+    for row in idle:
+        print(f"perf/fidelity/run.py: {row['method']} compressed nothing of {row['task']}: its row says nothing of a "
+              "codec", file=sys.stderr)
     differing = [row for row in rows if not row["ranks_agree"]]
-    return 1 if problems or differing else 0
+    return 1 if problems or differing or idle else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    try:
+        sys.exit(main(sys.argv[1:]))
+    except KeyboardInterrupt:
+        sys.exit("perf/fidelity/run.py: broken off; the same command goes on from here")

@@ -40,7 +40,15 @@ class Workers:
     def __init__(self, library, count, parameters):
         self.library = api.Library(library)
         self.handles = (ctypes.c_void_p * count)()
-        self.library.call("ncclCommInitAll", self.handles, count, None)
+        unique_id = api.UniqueId()
+        self.library.call("ncclGetUniqueId", ctypes.byref(unique_id))
+        self.library.call("ncclGroupStart")
+        for rank in range(count):
+            # Each on a host of its own: automatic mode leaves calls within a host exact.
+            with api.environment(NCCL_HOSTID=f"worker {rank}"):
+                self.library.call("ncclCommInitRank", ctypes.byref(self.handles, rank * ctypes.sizeof(ctypes.c_void_p)),
+                                  count, unique_id, rank)
+        self.library.call("ncclGroupEnd")
         self.buckets = list(self.split(parameters))
         self.flat = [[torch.zeros(sum(p.numel() for p in bucket)) for bucket in self.buckets]
                      for _ in range(count)]
@@ -173,7 +181,7 @@ def set_method(method):
     for name in [name for name in os.environ if name.startswith("RINGPRESS")]:
         del os.environ[name]
     specification, *variables = method.split("+")
-    os.environ.update({"RINGPRESS_CODEC": specification, "RINGPRESS_BACKEND": "host"})
+    os.environ.update({"RINGPRESS_CODEC": specification, "RINGPRESS_BACKEND": "host", "RINGPRESS_CACHE": "off"})
     for variable in variables:
         name, value = variable.split("=", 1)
         os.environ[f"RINGPRESS_{name}"] = value
