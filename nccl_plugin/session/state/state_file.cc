@@ -22,6 +22,10 @@ constexpr std::array<char, 8> kStateMagic = {'r', 'p', 's', 't', 'a', 't', 'e', 
 constexpr std::uint64_t kStateHeaderBytes = 24;
 constexpr std::uint64_t kStateTrailerBytes = 8;
 constexpr std::size_t kStateBufferBytes = std::size_t{1} << 20;
+// Added to the name of a file that is being written. It is the same each time, so that the next
+// save clears away what a killed one has left.
+constexpr const char* kBesideState = ".ringpress-tmp";
+constexpr const char* kNoFile = "it is no file";
 
 /// Of what comes piece by piece.
 class StateChecksum {
@@ -189,6 +193,14 @@ bool has_state_checksum(StateReader& whole) {
   return whole.is_ok() && expected == checksum.value();
 }
 
+/// False: another process writes a file of that name by now.
+bool is_named(const StateDescriptor& file, const std::string& name) {
+  struct stat own {
+  }, named{};
+  return fstat(file.get(), &own) == 0 && stat(name.c_str(), &named) == 0 &&
+         own.st_dev == named.st_dev && own.st_ino == named.st_ino;
+}
+
 /// A duplicate, so that it is read from its beginning by whoever has it.
 StateDescriptor duplicate(const StateDescriptor& file) {
   return StateDescriptor(fcntl(file.get(), F_DUPFD_CLOEXEC, 0));
@@ -197,9 +209,15 @@ StateDescriptor duplicate(const StateDescriptor& file) {
 }  // namespace
 
 Status write_state_file(const std::string& path, const std::function<void(StateWriter&)>& save) {
-  std::string temporary = path + ".XXXXXX";
-  StateDescriptor file(mkostemp(temporary.data(), O_CLOEXEC));
-  if (file.get() < 0) return state_file_error(temporary, errno);
+  struct stat there {};
+  if (stat(path.c_str(), &there) == 0 && !S_ISREG(there.st_mode)) {
+    return {Code::kSystem, path + ": " + kNoFile};
+  }
+  const std::string temporary = path + kBesideState;
+  unlink(temporary.c_str());  // Of a save that was killed.
+  constexpr int kNewFile = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC;
+  StateDescriptor file(open(temporary.c_str(), kNewFile, S_IRUSR | S_IWUSR));
+  if (file.get() < 0) return state_file_error(path, errno);
   int error = 0;
   try {
     error = write_whole_state(file.get(), save);
@@ -207,6 +225,7 @@ Status write_state_file(const std::string& path, const std::function<void(StateW
     unlink(temporary.c_str());
     throw;
   }
+  if (!is_named(file, temporary)) return {Code::kSystem, path + ": another save has begun"};
   if (!file.close() && error == 0) error = errno;
   if (error == 0 && rename(temporary.c_str(), path.c_str()) != 0) error = errno;
   if (error != 0) {
@@ -226,7 +245,7 @@ OpenState open_state_file(const std::string& path) {
   }
   struct stat found {};
   if (fstat(file.get(), &found) != 0 || !S_ISREG(found.st_mode)) {
-    return refused_state(StateOutcome::kUnreadable, "it is no file");
+    return refused_state(StateOutcome::kUnreadable, kNoFile);
   }
   const auto bytes = static_cast<std::uint64_t>(found.st_size);
   if (bytes < kStateHeaderBytes + kStateTrailerBytes) {

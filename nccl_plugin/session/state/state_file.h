@@ -8,8 +8,9 @@
 //       24         what the parts of the communicator have written (mesh/mesh_state.cc)
 //      end      8  XXH3-64 of all bytes before
 //
-// It is written beside its place and moved there when it is whole and on the disk, so that a crash
-// leaves the one before.
+// It is written beside its place, as NAME.ringpress-tmp, and moved there when it is whole and on
+// the disk, so that a crash leaves the one before. What else stands at its place (a device, a pipe,
+// a folder) is left alone.
 #ifndef NCCL_PLUGIN_SESSION_STATE_STATE_FILE_H_
 #define NCCL_PLUGIN_SESSION_STATE_STATE_FILE_H_
 

@@ -2,10 +2,14 @@
 #include "nccl_plugin/session/state/state_file.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include <csignal>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -118,6 +122,56 @@ TEST_F(StateFile, IsThereWholeOrNotAtAll) {
   std::filesystem::create_directory(folder_ / "folder");
   EXPECT_EQ(write_state_file(folder_ / "folder", [](StateWriter&) {}).code(), Code::kSystem);
   EXPECT_EQ(files(), 2U);
+}
+
+TEST_F(StateFile, ReplacesNothingButFiles) {
+  const std::string pipe = folder_ / "pipe", link = folder_ / "link";
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  std::filesystem::create_symlink("/dev/null", link);
+  std::filesystem::create_directory(folder_ / "folder");
+  for (const std::string& place : {pipe, link, std::string(folder_ / "folder")}) {
+    const Status status = write_state_file(place, [](StateWriter&) {});
+    EXPECT_EQ(status.code(), Code::kSystem);
+    EXPECT_EQ(status.message(), place + ": it is no file");
+  }
+  EXPECT_TRUE(std::filesystem::is_fifo(pipe));
+  EXPECT_TRUE(std::filesystem::is_symlink(link));
+  EXPECT_EQ(files(), 3U);
+}
+
+TEST_F(StateFile, ASaveThatWasKilledLeavesNothingForEver) {
+  const pid_t killed = fork();
+  if (killed == 0) {
+    static_cast<void>(write_state_file(path_, [](StateWriter&) { std::raise(SIGKILL); }));
+    _exit(1);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(killed, &status, 0), killed);
+  ASSERT_TRUE(WIFSIGNALED(status));
+  ASSERT_EQ(files(), 1U);
+  EXPECT_EQ(open_state_file(path_).outcome, StateOutcome::kMissing);
+  ASSERT_TRUE(write({1, 2, 3}).is_ok());
+  EXPECT_EQ(files(), 1U);
+  EXPECT_EQ(open_state_file(path_).outcome, StateOutcome::kLoaded);
+}
+
+/// (Nobody should: each rank has a file of its own.)
+TEST_F(StateFile, OfTwoSavesAtOnceTheLaterOneCounts) {
+  std::size_t others = 0;
+  const Status status = write_state_file(path_, [&](StateWriter&) {
+    if (others++ == 0) {
+      EXPECT_TRUE(write({1, 2, 3}).is_ok());
+    }
+  });
+  EXPECT_EQ(status.message(), path_ + ": another save has begun");
+  EXPECT_EQ(files(), 1U);
+  EXPECT_EQ(open_state_file(path_).outcome, StateOutcome::kLoaded);
+}
+
+TEST_F(StateFile, MistakesNameThePathThatWasGiven) {
+  const std::string nowhere = folder_ / "none" / "state";
+  EXPECT_EQ(write_state_file(nowhere, [](StateWriter&) {}).message(),
+            nowhere + ": No such file or directory");
 }
 
 TEST(StateReader, TakesNoMemoryForWhatIsNotThere) {
