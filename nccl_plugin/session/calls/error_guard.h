@@ -55,8 +55,10 @@ class ErrorGuard {
   /// Then: a sample of this rank's values, to be added up exactly over all ranks.
   std::span<float> take(const TensorCall& call, const void* values);
   /// Then, when take()'s span has the sums and the call has ended: compares them with the result.
-  /// `codec`: of the call. Not empty: a line for people on what changes now.
-  std::string judge(const TensorCall& call, const void* result, int ranks, std::string_view codec);
+  /// `codec`: of the call. Not empty: a line for people on what changes now. `is_guarded` false:
+  /// codec_for() was not asked for it, and it tells nothing of what to do.
+  std::string judge(const TensorCall& call, const void* result, int ranks, std::string_view codec,
+                    bool is_guarded);
 
   /// Of the shapes that were looked at, those with the largest tensors first. Allocates only where
   /// `to` has no room for a shape that is new.

@@ -21,6 +21,12 @@ KeptAdvice::KeptAdvice(MeshSession& session)
   }
 }
 
+/// With RINGPRESS_DETERMINISTIC the budget's codec counts as a setting; the guard goes by no times.
+bool is_guarded(const Settings& settings, const Decision& decision) {
+  return settings.guard && settings.codec.is_automatic() &&
+         (decision.codec_origin == Origin::kAutomatic || decision.codec_origin == Origin::kSetting);
+}
+
 void KeptAdvice::save(StateWriter& to) const {
   if (tuned != nullptr) tuned->save(to);
   if (levels != nullptr) levels->save(to);
@@ -120,9 +126,8 @@ Result<std::string_view> MeshAdvisers::level_of(const PlanRequest& request,
 }
 
 std::string_view MeshAdvisers::guarded_codec(const PlanRequest& request, const Decision& decision) {
-  const bool is_guarded = session_.settings.guard && request.kind == CollectiveKind::kAllReduce &&
-                          decision.codec_origin == Origin::kAutomatic;
-  if (!is_guarded) return decision.codec;
+  const bool is_all_reduce = request.kind == CollectiveKind::kAllReduce;
+  if (!is_all_reduce || !is_guarded(session_.settings, decision)) return decision.codec;
   return kept_.guard->codec_for({request.kind, request.count, request.dtype, request.op},
                                 decision.codec);
 }

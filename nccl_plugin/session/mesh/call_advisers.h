@@ -38,6 +38,10 @@ struct KeptAdvice {
   std::unique_ptr<ErrorGuard> guard;
 };
 
+/// Whether an all-reduce gets what the guard says: a rule's codec, or that of a warm-up, is only
+/// watched.
+bool is_guarded(const Settings& settings, const Decision& decision);
+
 /// Of one communicator; one thread at a time, but for the last.
 class MeshAdvisers final : public CallAdvisers {
  public:

@@ -114,7 +114,8 @@ Status CallMaker::begin_look(const TensorCall& tensor, const void* values, Prepa
 void CallMaker::end_look(const TensorCall& tensor, const PreparedCall& call, const void* result) {
   if (!call.is_looked_at) return;
   ErrorGuard& guard = *advisers_.kept().guard;
-  const std::string line = guard.judge(tensor, result, session_.size(), call.decision.codec);
+  const std::string line = guard.judge(tensor, result, session_.size(), call.decision.codec,
+                                       is_guarded(session_.settings, call.decision));
   if (!line.empty() && session_.rank() == 0) log_line(LogLevel::kWarn, "%s", line.c_str());
   session_.statistics.add(
       [&guard](Statistics* all) { guard.list_errors(kMostErrors, &all->errors); });

@@ -29,7 +29,7 @@ std::string make_call(ErrorGuard* guard, double error, const std::string& codec 
   const Floats exact(kCall.count, 1.0F);
   guard->take(kCall, exact.data());
   const Floats result(kCall.count, static_cast<float>(1 + error));
-  return guard->judge(kCall, result.data(), 2, codec);
+  return guard->judge(kCall, result.data(), 2, codec, true);
 }
 
 /// Until it is due again.
@@ -140,6 +140,7 @@ struct GuardedJob {
   int world = 2;
   Environment environment = {};
   std::size_t steps = 40;
+  std::string rule_codec = {};  // Of all calls.
   DType dtype = DType::kFloat32;
   bool cancels = false;  // Sums are a hundredth of what the ranks have.
 };
@@ -160,8 +161,12 @@ Statistics run(const GuardedJob& job) {
   environment.insert(environment.end(), {{"RINGPRESS_CACHE", "off"},
                                          {"RINGPRESS_TUNING_TRIALS", "0"},
                                          {"RINGPRESS_GRADIENTS", "all"}});
-  const Settings settings = parse_settings(environment, nullptr);
+  Settings settings = parse_settings(environment, nullptr);
   EXPECT_EQ(settings.mistake, "");
+  if (!job.rule_codec.empty()) {
+    settings.rule_list.emplace_back();
+    settings.rule_list.back().codec = job.rule_codec;
+  }
   const auto fabric = std::make_shared<testing::ThreadFabric>(job.world, false, 2e-8);
   std::vector<Floats> results(static_cast<std::size_t>(job.world));
   std::vector<Statistics> statistics(results.size());
@@ -220,6 +225,36 @@ TEST(ErrorGuard, KeepsAutomaticModeWithinItsBudget) {
   EXPECT_LT(raised.errors[0].last, 0.2 * raised.errors[0].worst);
   job.environment[0].second = "q4";
   EXPECT_EQ(run(job).errors[0].more_bits, 0) << "the user names the codec";
+}
+
+/// It compares sums, which are the same from run to run.
+TEST(ErrorGuard, KeepsTheBudgetWhereCallsAreDeterministic) {
+  // (Steps here have new buffers, so residuals would be found by chance.)
+  const Environment environment = {
+      {"RINGPRESS_CODEC", "auto"}, {"RINGPRESS_DETERMINISTIC", "1"}, {"RINGPRESS_EF", "0"}};
+  GuardedJob job{2, environment, 60};
+  job.cancels = true;
+  const Statistics raised = run(job);
+  ASSERT_EQ(raised.errors.size(), 1U);
+  EXPECT_GT(raised.errors[0].worst, 1);
+  EXPECT_GT(raised.errors[0].more_bits, 0);
+  EXPECT_LT(raised.errors[0].last, 0.2 * raised.errors[0].worst);
+  EXPECT_EQ(run(job).errors[0].last, raised.errors[0].last);
+}
+
+TEST(ErrorGuard, OnlyWatchesWhatOthersThanAutomaticModeDecide) {
+  GuardedJob job{2, {{"RINGPRESS_CODEC", "auto"}}, 60};
+  job.cancels = true;
+  job.rule_codec = "q4";
+  const Statistics by_rule = run(job);
+  ASSERT_EQ(by_rule.errors.size(), 1U);
+  EXPECT_GT(by_rule.errors[0].worst, 1);
+  EXPECT_EQ(by_rule.errors[0].more_bits, 0);
+  EXPECT_EQ(by_rule.errors[0].looks, 1U) << "60 calls";
+  job.rule_codec.clear();
+  job.environment.emplace_back("RINGPRESS_WARMUP_STEPS", "1000");
+  job.environment.emplace_back("RINGPRESS_WARMUP_CODECS", "q4");
+  EXPECT_EQ(run(job).errors.at(0).more_bits, 0);
 }
 
 TEST(ErrorGuard, ABudgetMayBeAnError) {
