@@ -99,6 +99,13 @@ std::size_t CallHistory::shortest_period(std::size_t longest, std::size_t explai
   return 0;
 }
 
+bool CallHistory::has_period(std::size_t period, std::size_t count) const {
+  count = std::min(count, kKept - period);
+  if (period + count > calls_.size()) return false;
+  const std::span<const TensorCall> after = last(count);
+  return std::equal(after.begin(), after.end(), after.data() - period);
+}
+
 bool CallHistory::ends_at(std::span<const TensorCall> sequence, std::size_t position) const {
   const std::size_t period = sequence.size();
   if (calls_.size() < period) return false;

@@ -42,6 +42,9 @@ class CallHistory {
   /// The shortest period, up to `longest`, that the last calls have twice at least, if those are
   /// more than `explained`. 0: none.
   std::size_t shortest_period(std::size_t longest, std::size_t explained) const;
+  /// Whether the last `count` calls, or as many as are kept for sure, are each the one `period`
+  /// before.
+  bool has_period(std::size_t period, std::size_t count) const;
   std::size_t most_repeats() const { return most_repeats_; }
   /// True if the last calls are those of the sequence up to `position`, a whole period of them.
   bool ends_at(std::span<const TensorCall> sequence, std::size_t position) const;

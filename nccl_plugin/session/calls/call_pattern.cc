@@ -19,6 +19,19 @@ bool is_sound(const std::vector<CallCycle>& known, const CycleRun& run) {
   return has_first || !(run.goes_on() || run.is_interrupted());
 }
 
+// So often in a row strays have come with a step that are calls of it.
+constexpr std::size_t kStrayPeriods = 8;
+
+/// Of the proven sequence together with the strays beside it, if these come in each round of it. 0:
+/// they do not.
+std::size_t period_with_strays(const KnownCycles& known, const CycleRun& run,
+                               const CallHistory& history) {
+  if (!run.is_interrupted() || !known.front().is_proven) return 0;
+  const std::size_t period = history.shortest_period(CallHistory::kLongestPeriod, 0);
+  if (period == 0 || !history.has_period(period, (kStrayPeriods - 1) * period)) return 0;
+  return known.is_front_with_strays(history.last(period)) ? period : 0;
+}
+
 }  // namespace
 
 std::optional<std::size_t> CallPattern::observe(const TensorCall& call) {
@@ -83,10 +96,13 @@ std::size_t CallPattern::refuted_run() const {
 }
 
 /// A period P is suggested when the last calls, at least 2 P of them, repeat with it: more than
-/// what refuted such a run before, and more than are explained by what is proven.
+/// what refuted such a run before, and more than are explained by what is proven. Or the strays
+/// beside what is proven have become calls of it.
 std::optional<KnownCycles::Place> CallPattern::find_new() {
   const std::size_t explained = std::max(refuted_run(), known_.explained());
-  const std::size_t period = history_.shortest_period(since_own_run_, explained);
+  std::size_t period = history_.shortest_period(since_own_run_, explained);
+  const bool has_strays = period == 0;
+  if (has_strays) period = period_with_strays(known_, run_, history_);
   if (period == 0) return std::nullopt;
   const std::span<const TensorCall> twice = history_.last(2 * period);
   if (!std::equal(twice.begin() + static_cast<std::ptrdiff_t>(period), twice.end(),
@@ -98,7 +114,7 @@ std::optional<KnownCycles::Place> CallPattern::find_new() {
     known_.add(history_.last(period));
     found = KnownCycles::Place{known_.all().size() - 1, {0, period - 1}};
   }
-  found->last.calls = history_.repeats(period) + period;
+  found->last.calls = has_strays ? kStrayPeriods * period : history_.repeats(period) + period;
   return found;
 }
 

@@ -17,7 +17,9 @@
 //
 // Strays that come at the same places again and again make a longer sequence (A A A X). In it, each
 // place of the shorter one is one tensor's, see CallCycle::tensors. But where the shorter one was
-// proven before, that stays, and they remain strays.
+// proven before, that stays, and they remain strays: unless they come with it each time, eight
+// times in a row. Then they are tensors that the program has got besides, as also after a state
+// of an earlier program was loaded.
 //
 // A longer sequence in which a proven one with its own buffers comes twice in a row (training
 // steps, then an evaluation, again and again) is not believed: the buffer that was called so often

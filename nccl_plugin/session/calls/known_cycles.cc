@@ -52,25 +52,42 @@ CycleMatch update_matches(CallCycle* cycle, std::uint64_t hash) {
   return {*best, static_cast<std::size_t>(best - matches.begin())};
 }
 
-/// If the sequence `whole` is `part`, more than once, but for strays: its tensors are that one's.
-bool name_tensors(const CallCycle& part, CallCycle* whole) {
-  std::vector<std::size_t> own;  // Positions.
-  for (std::size_t i = 0; i < whole->calls.size(); ++i) {
-    if (!is_stray(whole->calls[i], part)) own.push_back(i);
+/// Positions.
+std::vector<std::size_t> without_strays(std::span<const TensorCall> calls, const CallCycle& part) {
+  std::vector<std::size_t> own;
+  for (std::size_t i = 0; i < calls.size(); ++i) {
+    if (!is_stray(calls[i], part)) own.push_back(i);
   }
+  return own;
+}
+
+/// Where in `part` the first of these is, if they repeat it a whole number of times.
+std::optional<std::size_t> first_of_repeats(std::span<const TensorCall> calls,
+                                            std::span<const std::size_t> own,
+                                            const CallCycle& part) {
   const std::size_t period = part.calls.size();
-  if (own.size() < 2 * period || own.size() % period != 0) return false;
-  if (2 * own.size() <= whole->calls.size()) return false;
+  if (own.empty() || own.size() % period != 0) return std::nullopt;
   for (std::size_t first = 0; first < period; ++first) {
     std::size_t i = 0;
-    while (i < own.size() && whole->calls[own[i]] == part.calls[(first + i) % period]) ++i;
-    if (i < own.size()) continue;
-    for (i = 0; i < own.size(); ++i) {
-      whole->tensors[own[i]] = part.tensors[(first + i) % period];
-    }
-    return true;
+    while (i < own.size() && calls[own[i]] == part.calls[(first + i) % period]) ++i;
+    if (i == own.size()) return first;
   }
-  return false;
+  return std::nullopt;
+}
+
+/// If the sequence `whole` is `part` but for strays, and more than once if that is not proven: its
+/// tensors are that one's.
+bool name_tensors(const CallCycle& part, CallCycle* whole) {
+  const std::vector<std::size_t> own = without_strays(whole->calls, part);
+  const std::size_t period = part.calls.size();
+  if (own.size() < (part.is_proven ? 1 : 2) * period) return false;
+  if (2 * own.size() <= whole->calls.size()) return false;
+  const std::optional<std::size_t> first = first_of_repeats(whole->calls, own, part);
+  if (!first) return false;
+  for (std::size_t i = 0; i < own.size(); ++i) {
+    whole->tensors[own[i]] = part.tensors[(*first + i) % period];
+  }
+  return true;
 }
 
 /// Whether the sequence of this number has come again and again in this one.
@@ -135,6 +152,11 @@ bool KnownCycles::is_certain(std::size_t position) const {
     }
   }
   return true;
+}
+
+bool KnownCycles::is_front_with_strays(std::span<const TensorCall> calls) const {
+  const std::vector<std::size_t> own = without_strays(calls, front());
+  return own.size() == front().period() && first_of_repeats(calls, own, front()).has_value();
 }
 
 void KnownCycles::begin_matching() {

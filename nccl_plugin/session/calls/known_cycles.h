@@ -65,6 +65,8 @@ class KnownCycles {
 
   /// Whether a call that is the first one's at `position` can be no other tensor's.
   bool is_certain(std::size_t position) const;
+  /// Whether these are one round of the first one and strays.
+  bool is_front_with_strays(std::span<const TensorCall> calls) const;
   /// From now on the last calls are compared with all sequences.
   void begin_matching();
   void match(std::uint64_t hash);

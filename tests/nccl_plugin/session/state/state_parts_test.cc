@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <map>
 #include <random>
 #include <vector>
@@ -87,6 +88,37 @@ TEST(StateParts, AreFoundAgainAfterAStepOfOtherCalls) {
   ASSERT_GE(program.calls_of(0).size(), 4U);
   for (std::size_t i = 0; i < 4; ++i) {
     EXPECT_EQ(places[i].residual, static_cast<float>(900 + i)) << i;
+  }
+}
+
+/// A tensor of its own at any place of the step, that is small enough to be taken for a stray.
+TEST(StateParts, ATensorMoreThanTheStateHasGetsAResidual) {
+  constexpr std::uintptr_t kMemory = 1 << 24;
+  for (std::size_t added = 0; added < 4; ++added) {
+    StateParts before, after;
+    const auto make = [](StateParts* parts, std::size_t tensor, int step, std::uintptr_t memory) {
+      constexpr std::array<std::size_t, 4> kCounts = {200, 150, 90, 50};
+      return parts->call(call_in_state(kCounts[tensor], memory + 4096 * tensor),
+                         static_cast<float>(10 * step) + static_cast<float>(tensor));
+    };
+    for (int step = 0; step < 10; ++step) {
+      for (std::size_t tensor = 0; tensor < 3; ++tensor) make(&before, tensor, step, 1 << 20);
+    }
+    ASSERT_TRUE(after.load(before.save()));
+    for (int step = 10; step < 40; ++step) {
+      for (std::size_t call = 0; call < 4; ++call) {
+        const std::size_t tensor = call == added ? 3 : call - (call > added ? 1 : 0);
+        const PlaceInState place = make(&after, tensor, step, kMemory);
+        const float last = static_cast<float>(10 * (step - 1)) + static_cast<float>(tensor);
+        if (tensor < 3) {
+          EXPECT_EQ(place.residual, last) << added << " " << step;
+        } else if (step == 17) {
+          EXPECT_EQ(place.residual, 0.0F) << added << ": it is known after eight steps";
+        } else if (step > 17) {
+          EXPECT_EQ(place.residual, last) << added << " " << step;
+        }
+      }
+    }
   }
 }
 
