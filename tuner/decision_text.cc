@@ -54,6 +54,8 @@ std::string to_text(const WhyExact& why) {
       return "RINGPRESS=off";
     case ExactReason::kDeniedByRule:
       return "line " + number + " of RINGPRESS_RULES";
+    case ExactReason::kExactByCall:
+      return "the call's own option is that it stays exact";
     case ExactReason::kCodecNone:
       return "RINGPRESS_CODEC=none";
     case ExactReason::kBudgetNone:

@@ -1,5 +1,6 @@
-// What decides whether and how a call is compressed: the user's rules, then the settings, in the
-// order in which they apply. The first thing that says no gives the reason.
+// What decides whether and how a call is compressed: what the program asks for the call, the user's
+// rules, then the settings, in the order in which they apply. The first thing that says no gives
+// the reason.
 #include <algorithm>
 #include <string_view>
 #include <vector>
@@ -71,8 +72,12 @@ class SettingsPlanner : public Planner {
     const Rule* const rule = find_rule(request);
     Decision decision = name_origins(rule);
     decision.why = why_never_lossy(request);
-    decision = decision.is_by_rule() ? follow_rule(*rule, request, decision)
-                                     : follow_settings(request, decision);
+    if (!request.codec.empty()) {
+      decision = follow_call(rule, request, decision);
+    } else {
+      decision = decision.is_by_rule() ? follow_rule(*rule, request, decision)
+                                       : follow_settings(request, decision);
+    }
     decision.algorithm = rule != nullptr && rule->algorithm
                              ? possible_algorithm(*rule->algorithm, decision, request)
                              : choose_algorithm(decision, request);
@@ -95,6 +100,27 @@ class SettingsPlanner : public Planner {
     decision.algorithm_origin = settings_.algorithm ? Origin::kSetting : Origin::kAutomatic;
     if (rule != nullptr && !rule->codec.empty()) decision.codec_origin = Origin::kRule;
     if (rule != nullptr && rule->algorithm) decision.algorithm_origin = Origin::kRule;
+    return decision;
+  }
+
+  /// A call that asks for a codec has it as if a rule said so. But a rule that denies holds: of two
+  /// that disagree, the one who wants it exact is right.
+  Decision follow_call(const Rule* rule, const PlanRequest& request, Decision decision) const {
+    decision.codec_origin = Origin::kCall;
+    if (decision.why.reason != ExactReason::kNone) return decision;
+    if (settings_.mode == Mode::kOff) {
+      decision.why.reason = ExactReason::kOff;
+    } else if (is_no_codec(request.codec)) {
+      decision.why.reason = ExactReason::kExactByCall;
+    } else if (rule != nullptr && rule->denies()) {
+      decision.codec_origin = Origin::kRule;
+      decision.why = {ExactReason::kDeniedByRule, static_cast<std::uint32_t>(rule->line), {}};
+    } else if (request.all_reduces_only && settings_.mode != Mode::kLossless &&
+               request.kind != CollectiveKind::kAllReduce) {
+      decision.why = {ExactReason::kAllReducesOnly, 0, request.codec};
+    } else {
+      return take_codec(request.codec, request, decision);
+    }
     return decision;
   }
 
@@ -142,7 +168,7 @@ class SettingsPlanner : public Planner {
     return why;
   }
 
-  /// Not "none". `codec` is a name in settings_ or rules_.
+  /// Not "none". `codec` is a name in settings_ or rules_, or the call's.
   Decision take_codec(std::string_view codec, const PlanRequest& request, Decision decision) const {
     if (settings_.mode == Mode::kLossless) codec = kLosslessCodec;
     if (settings_.mode == Mode::kObserve) {

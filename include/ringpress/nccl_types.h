@@ -194,7 +194,7 @@ typedef struct ncclConfig_v23100 {
   }
 
 /* One option of some vendor's library, in a list that has no circle and no key twice. Options of
- * another vendor are passed over. */
+ * another vendor are passed over; ours are in ringpress.h. */
 typedef struct ncclConfigExt {
   struct ncclConfigExt* next;
   struct {
@@ -224,7 +224,7 @@ typedef struct ncclCollConfig_v23200 {
   const char* algSelection;
   int forceAlgSelection;
   int CTAPolicy;
-  uint64_t userProfilerTag;          /* Names the tensor to a profiler; 0: nothing. */
+  uint64_t userProfilerTag;          /* Names the tensor (ringpress.h); 0: nothing. */
   cudaEvent_t launchCompletionEvent; /* Must be null: there is no device to record it. */
 } ncclCollConfig_t;
 

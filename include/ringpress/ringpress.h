@@ -33,6 +33,40 @@ typedef struct {
 /* Fills `statistics` for an ncclComm_t of the host backend. Returns an ncclResult_t. */
 int ringpressGetStatistics(void* comm, ringpressStatistics_t* statistics);
 
+/* Options of one call. NCCL's nccl*Config() functions (2.31 and later) take a ncclCollConfig_t,
+ * which has a list of options of any vendor. Those with this vendor id are for this library; plain
+ * NCCL passes over them, and this library over those of others.
+ *
+ *   ncclConfigExt_t tensor = {NULL, {RINGPRESS_VENDOR_ID, RINGPRESS_OPTION_TENSOR}, {0}};
+ *   ncclConfigExt_t codec = {&tensor, {RINGPRESS_VENDOR_ID, RINGPRESS_OPTION_CODEC}, {0}};
+ *   ncclCollConfig_t config = NCCL_COLLCONFIG_INITIALIZER;
+ *   tensor.val.s = "layer7.weight";
+ *   codec.val.s = "q8";
+ *   config.ext = &codec;
+ *   ncclAllReduceConfig(send, receive, count, ncclFloat, ncclSum, comm, stream, &config);
+ *
+ * They are read before the call returns, by the host backend: where this library is preloaded
+ * before NVIDIA's, calls with a configuration are NVIDIA's. One that is not known, comes twice or
+ * has no such value is refused (ncclInvalidArgument), and ncclGetLastError() names it. */
+#define RINGPRESS_VENDOR_ID 0x9c4e17
+
+typedef enum {
+  /* val.s: a codec specification, as RINGPRESS_CODEC has them but for "auto"; or "exact". The call
+   * has it whatever rules and settings say, and nothing else is tried. But calls that are always
+   * exact stay so, as do all under RINGPRESS=off and those that a rule leaves exact;
+   * RINGPRESS=lossless and =observe mean what they say. The same on all ranks: else it ends in an
+   * error on all of them, as other calls do that differ. */
+  RINGPRESS_OPTION_CODEC = 1,
+  /* val.s: names the tensor. What error feedback has yet to send is kept by that name, and by the
+   * tensor's size and type, instead of by what is found out from addresses and the order of calls:
+   * two tensors of one communicator have two names. A name that is given up is forgotten in time.
+   * It may differ from rank to rank.
+   *
+   * Without it, a userProfilerTag of the ncclCollConfig_t that is not 0 is taken for such a name
+   * from its second call on, as long as no two tensors of a step are seen to have the same one. */
+  RINGPRESS_OPTION_TENSOR = 2
+} ringpressOption_t;
+
 /* All-reduces that something is known of: of so many elements of such a type. */
 typedef struct {
   size_t size;          /* sizeof(ringpressCall_t) */

@@ -9,6 +9,7 @@
 
 #include "nccl_plugin/host/encryption.h"
 #include "nccl_plugin/host/log_output.h"
+#include "nccl_plugin/session/calls/option_list.h"
 
 namespace ringpress::nccl_plugin::host {
 namespace {
@@ -87,19 +88,6 @@ Status check_channels(const Config& config) {
   return Status::ok();
 }
 
-/// A list that ends: who makes one that does not hears of it.
-Status check_extensions(const ncclConfigExt_t* first) {
-  constexpr int kMost = 4096;
-  int count = 0;
-  for (const ncclConfigExt_t* option = first; option != nullptr; option = option->next) {
-    if (++count > kMost) {
-      return Status(Code::kInvalidArgument,
-                    "config.ext has a circle, or more than " + std::to_string(kMost) + " options");
-    }
-  }
-  return Status::ok();
-}
-
 }  // namespace
 
 Result<Configuration> parse_configuration(const ncclConfig_t* config,
@@ -150,12 +138,14 @@ Result<CallOptions> parse_call_options(const ncclCollConfig_t* config,
                                               ", more than the communicator's, which is " +
                                               std::to_string(configuration.most_channels));
   }
-  RINGPRESS_RETURN_IF_ERROR(check_extensions(known.ext));
+  CallOptions options;
+  RINGPRESS_RETURN_IF_ERROR(read_options(known.ext, &options));
   if (known.launchCompletionEvent != nullptr) {
     return Status(Code::kInvalidUsage,
                   "config.launchCompletionEvent is set, but there is no device to record it");
   }
-  return CallOptions{known.userProfilerTag};
+  options.tag = known.userProfilerTag;
+  return options;
 }
 
 Settings settings_for_init(const std::string& comm_name) {

@@ -38,7 +38,7 @@ Result<Decision> ask_codec(CallAdvisers& advisers, const PlanRequest& request,
 }  // namespace
 
 bool is_usual_compressed_all_reduce(const PlanRequest& request, const Decision& planned) {
-  return request.kind == CollectiveKind::kAllReduce && !planned.is_exact() && !planned.is_by_rule();
+  return request.kind == CollectiveKind::kAllReduce && !planned.is_exact() && !planned.is_given();
 }
 
 Result<Decision> decide_call(const Planner& planner, const PlanRequest& request,

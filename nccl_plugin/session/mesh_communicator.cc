@@ -98,7 +98,8 @@ Status AllReduces::run(const void* send, void* receive, std::size_t count, DType
   VotedCalls& lazy = *session_.lazy;
   const TensorCall tensor{CollectiveKind::kAllReduce, count, dtype, reduction.op, send};
   CallUsers users{CallUser::kLazy};
-  if (has_error_feedback(session_.settings)) users.add(CallUser::kFeedback);
+  const bool is_keyed = name_of_call().is_key();
+  if (has_error_feedback(session_.settings) && !is_keyed) users.add(CallUser::kFeedback);
   session_.call_sequence->tell(tensor, users);
   LazyCalls::Decision decision;
   RINGPRESS_RETURN_IF_ERROR(session_.decide([&]() -> Status {
@@ -120,7 +121,9 @@ Status AllReduces::run(const void* send, void* receive, std::size_t count, DType
 
 Status AllReduces::put_off(const TensorCall& tensor, void* receive) {
   std::memset(receive, 0, tensor.count * dtype_size(tensor.dtype));
-  if (has_error_feedback(session_.settings)) session_.feedback.pass(tensor);  // It has its place.
+  if (has_error_feedback(session_.settings)) {  // It has its place.
+    session_.feedback.pass(tensor, name_of_call());
+  }
   session_.statistics.count_exact({ExactReason::kPutOff, 0, {}});
   return Status::ok();
 }
@@ -159,7 +162,7 @@ Status AllReduces::run_timed(const PreparedCall& call, const AllReduceArgs& args
   calls_.end_look({signature.kind, args.count, signature.dtype, signature.op}, call, args.receive);
   calls_.advisers().end_all_reduce(
       {signature.kind, args.count, signature.dtype, signature.op, args.send},
-      call.decision.is_by_rule());
+      call.decision.is_given());
   return status;
 }
 
@@ -170,7 +173,8 @@ Status AllReduces::recall(PreparedCall* call, const Sent& sent, std::size_t coun
   const TensorCall tensor{context.call.kind, count, dtype, context.codec->op(), sent.address};
   find_residual(call, tensor);
   // It has its place all the same.
-  if (session_.call_sequence->has_told(CallUser::kFeedback)) session_.feedback.pass(tensor);
+  if (session_.call_sequence->has_told(CallUser::kFeedback))
+    session_.feedback.pass(tensor, name_of_call());
   if (calls_.advisers().wants_values()) {
     calls_.advisers().take_values({sent.values, context.residual, count, dtype},
                                   session_.hints.find({count, dtype, sent.address}));
@@ -191,7 +195,7 @@ void AllReduces::find_residual(PreparedCall* call, const TensorCall& tensor) {
     if (turn.is_by_address) wanted.state_count = projection->state_count(shape);
   }
   if (!wanted.residual && wanted.state_count == 0) return;
-  const Kept kept = session_.feedback.find(tensor, wanted);
+  const Kept kept = session_.feedback.find(tensor, wanted, name_of_call());
   context.residual = kept.residual;
   context.projection_state = kept.state;
 }
@@ -210,7 +214,7 @@ Status MeshCommunicator::reduce_scatter(const void* send, void* receive, std::si
     const TensorCall tensor{CollectiveKind::kReduceScatter, receive_count * shards, dtype,
                             reduction.op, send};
     const ToKeep wanted{true, 0, 0, call.context.codec->specification()};
-    call.context.residual = session_.feedback.find(tensor, wanted).residual;
+    call.context.residual = session_.feedback.find(tensor, wanted, name_of_call()).residual;
   }
   call.raw_bytes = receive_count * dtype_size(dtype) * static_cast<std::uint64_t>(size() - 1);
   const Status status =

@@ -325,5 +325,53 @@ TEST(PlannerRules, WhatCanNeverBeLossyStaysExactAndModesHold) {
   EXPECT_EQ(observed.why.codec, "q2");
 }
 
+/// What a program asks for a call is what a rule for it would say: by the same codec, or exact, and
+/// else as rules and settings say.
+TEST(PlannerOptions, ACallThatAsksIsAsIfARuleSaidSo) {
+  const std::vector<Environment> environments = {{},
+                                                 {{"RINGPRESS_CODEC", "none"}},
+                                                 {{"RINGPRESS_CODEC", "q2"}},
+                                                 {{"RINGPRESS", "off"}},
+                                                 {{"RINGPRESS", "observe"}},
+                                                 {{"RINGPRESS", "lossless"}},
+                                                 {{"RINGPRESS_EF", "0"}},
+                                                 {{"RINGPRESS_ALGO", "ring"}}};
+  for (const Environment& environment : environments) {
+    for (int kind = 0; kind < kCollectiveKindCount; ++kind) {
+      for (const DType dtype : {DType::kFloat32, DType::kInt32, DType::kBfloat16}) {
+        PlanRequest request = gradient();
+        request.kind = static_cast<CollectiveKind>(kind);
+        request.dtype = dtype;
+        request.count = kind % 2 == 0 ? 10 : 1 << 20;
+        const Decision by_rule = plan_by({rule_with("q8")}, request, environment);
+        request.codec = "q8";
+        Decision by_call = plan_by({rule_with("q3")}, request, environment);
+        EXPECT_EQ(by_call.codec, by_rule.codec);
+        EXPECT_EQ(to_text(by_call.why), to_text(by_rule.why));
+        EXPECT_EQ(by_call.algorithm, by_rule.algorithm);
+        EXPECT_EQ(by_call.error_feedback, by_rule.error_feedback);
+        EXPECT_EQ(by_call.codec_origin, Origin::kCall);
+        EXPECT_TRUE(by_call.is_given());
+        // Of two that disagree, the one who wants it exact is right.
+        by_call = plan_by({rule_with("none")}, request, environment);
+        EXPECT_TRUE(by_call.is_exact());
+        request.codec = kNoCodec;
+        by_call = plan_by({rule_with("q3")}, request, environment);
+        EXPECT_TRUE(by_call.is_exact());
+        EXPECT_EQ(by_call.is_denied(), by_call.why.reason == ExactReason::kExactByCall);
+      }
+    }
+  }
+}
+
+TEST(PlannerOptions, ARuleThatDeniesHolds) {
+  PlanRequest request = gradient();
+  request.codec = "q8";
+  EXPECT_EQ(to_text(plan_by({rule_with("none")}, request).why), "line 7 of RINGPRESS_RULES");
+  request.kind = CollectiveKind::kReduceScatter;
+  request.all_reduces_only = true;
+  EXPECT_EQ(to_text(plan_by({}, request).why), "q8 compresses all-reduces only");
+}
+
 }  // namespace
 }  // namespace ringpress

@@ -3,12 +3,18 @@
 #define RINGPRESS_INTERNAL_CALL_OPTIONS_H_
 
 #include <cstdint>
+#include <string_view>
 
 namespace ringpress {
 
-/// The same on all ranks.
+/// The codec is the same on all ranks, or the call ends in an error: frames carry what it comes to.
+/// What names the tensor is a rank's own: it changes what the rank adds to its own values, but no
+/// codec and no size.
 struct CallOptions {
-  std::uint64_t tag = 0;  // Names the tensor; 0: nothing.
+  std::string_view codec = {};    // kNoCodec: exact; empty: not said. It lives for ever.
+  bool all_reduces_only = false;  // The codec cannot compress anything else.
+  std::uint64_t key = 0;          // Of the tensor's name; 0: not said.
+  std::uint64_t tag = 0;          // userProfilerTag, which may name it, too; 0: not said.
 
   bool operator==(const CallOptions&) const = default;
 };

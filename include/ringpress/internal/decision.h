@@ -34,6 +34,7 @@ enum class ExactReason : std::uint8_t {
   // What the user says. WhyExact::number: the rule's line.
   kOff,
   kDeniedByRule,
+  kExactByCall,  // An option of the call.
   kCodecNone,
   kBudgetNone,
   kBudgetUnmet,     // Every codec loses more than the error that was given.
@@ -86,14 +87,15 @@ std::string to_text(const WhyExact& why);
 enum class Origin : std::uint8_t {
   kSetting,    // What holds for all calls.
   kRule,       // A line of RINGPRESS_RULES: nothing else is tried.
+  kCall,       // An option of the call itself: the same.
   kAutomatic,  // RINGPRESS_CODEC=auto, or RINGPRESS_ALGO=auto.
   kStep,       // The plan for the training step.
   kWarmUp,     // The first steps of a training.
 };
 
 /// Small and copied freely. `codec` and `why.codec` are names in storage that outlives the calls of
-/// the communicator and never moves: the planner's copy of the settings and rules, the calibration
-/// (made once), the family of levels, or the communicator's table of codecs.
+/// the communicator and never moves: the planner's copy of the settings and rules, options of
+/// calls, the calibration (made once), the family of levels, or the communicator's table of codecs.
 struct Decision {
   std::string_view codec = kNoCodec;  // Specification for the codec factory.
   std::size_t chunk_elements = 0;     // 0: the collective chooses.
@@ -106,10 +108,14 @@ struct Decision {
 
   bool is_exact() const { return is_no_codec(codec); }
   bool is_by_rule() const { return codec_origin == Origin::kRule; }
+  /// Somebody has said so of this very call: nothing else is tried.
+  bool is_given() const { return is_by_rule() || codec_origin == Origin::kCall; }
   /// RINGPRESS_CODEC=auto: it would be compressed if it had come before.
   bool waits_for_recurrence() const { return why.reason == ExactReason::kNotRecurred; }
-  /// The user's rule is that the call stays as it is: nor is it put off.
-  bool is_denied() const { return why.reason == ExactReason::kDeniedByRule; }
+  /// The user's rule, or the call's own option, is that it stays as it is: nor is it put off.
+  bool is_denied() const {
+    return why.reason == ExactReason::kDeniedByRule || why.reason == ExactReason::kExactByCall;
+  }
   bool is_observed() const { return why.reason == ExactReason::kObserved; }
 };
 

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
 
 #include "ringpress/internal/call_class.h"
 #include "ringpress/internal/decision.h"
@@ -23,15 +24,18 @@ struct PlanRequest {
   int world = 1;
   bool crosses_hosts = false;
   CallClass call_class = CallClass::kUnknown;
-  bool all_reduces_only = false;  // What RINGPRESS_CODEC names cannot compress anything else.
+  bool all_reduces_only = false;  // The call's codec, or else that of RINGPRESS_CODEC, cannot
+                                  // compress anything else.
   bool may_gather = false;  // All-gathers may be lossy: RINGPRESS_ALL_GATHER, at a door that can.
   int ranks_per_host = 0;   // The same on every host, and `hier` is at hand; else 0.
   // What only rules ask about: of the program's communicator, of which `world` may be a part. 0:
   // not known.
   int comm_nodes = 0;
   int comm_ranks = 0;
-  bool is_dtype_known = true;  // Else rules for one type are for all.
-  bool is_count_known = true;  // Else `count` is a part's, and the tensor is not too small.
+  bool is_dtype_known = true;   // Else rules for one type are for all.
+  bool is_count_known = true;   // Else `count` is a part's, and the tensor is not too small.
+  std::string_view codec = {};  // That the call asks for, or kNoCodec; empty: it asks for none.
+                                // Lives as long as Decision asks for.
 };
 
 /// Whether a call of so many bytes is exact in any case, by RINGPRESS_MIN_BYTES.

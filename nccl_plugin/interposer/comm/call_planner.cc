@@ -152,7 +152,7 @@ bool CallPlanner::warms_up(const PlanRequest& request, PlannedCall* planned) {
 
 /// What the guard says of a call that could be compressed.
 void CallPlanner::ask_guard(const PlanRequest& request, PlannedCall* planned) {
-  if (parts_.guard == nullptr || planned->decision.is_by_rule()) return;
+  if (parts_.guard == nullptr || planned->decision.is_given()) return;
   const StreamGuard::Answer answer = find_capture(planned) != 0
                                          ? parts_.guard->look_at_captured(request)
                                          : parts_.guard->look_at(request);

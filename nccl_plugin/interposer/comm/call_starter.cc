@@ -118,7 +118,7 @@ Result<StreamCallPointer> CallStarter::start_of_step(const PlannedCall& planned)
                              steps.next(tensor, call.stream, parts_.lifetime.watch()));
   CallFrame frame;
   frame.words = stepped.words;
-  const bool is_by_rule = planned.decision.is_by_rule();
+  const bool is_by_rule = planned.decision.is_given();
   const Decision decision =
       follow_step(stepped.stays_exact, parts_.policy.request(call), planned.decision);
   StreamCallPointer inner;

@@ -78,8 +78,9 @@ class CallUsers {
   unsigned bits_ = 0;
 };
 
-/// By what calls are told apart. A shape is a call without the address of its buffer.
-enum class CallsBy : std::uint8_t { kBuffer, kShape };
+/// By what calls are told apart. A shape is a call without the address of its buffer. What the
+/// program calls a tensor (tensor_names.h) is in no sequence.
+enum class CallsBy : std::uint8_t { kBuffer, kShape, kName };
 
 /// What is known of a user's last call; valid until the next one.
 struct CallPlaces {

@@ -6,6 +6,7 @@
 #include <span>
 
 #include "ringpress/internal/algorithms.h"
+#include "ringpress/internal/call_options.h"
 #include "ringpress/internal/communicator.h"
 #include "ringpress/internal/planner.h"
 #include "ringpress/internal/settings.h"
@@ -49,6 +50,14 @@ inline PlanRequest request_of(const CommShape& comm, CollectiveKind kind, std::s
   request.ranks_per_host = comm.ranks_per_host;
   request.comm_nodes = comm.comm_nodes;
   request.comm_ranks = comm.comm_ranks;
+  return request;
+}
+
+/// The same of a call with these options; null: it has none.
+inline PlanRequest with_options(PlanRequest request, const CallOptions* options) {
+  if (options == nullptr || options->codec.empty()) return request;
+  request.codec = options->codec;
+  request.all_reduces_only = options->all_reduces_only;
   return request;
 }
 

@@ -5,8 +5,9 @@
 
 namespace ringpress::nccl_plugin {
 
-Kept ErrorFeedback::find(const TensorCall& as_called, const ToKeep& wanted) {
-  const std::optional<KeptPlace> place = locate(as_called);
+Kept ErrorFeedback::find(const TensorCall& as_called, const ToKeep& wanted,
+                         const TensorName& name) {
+  const std::optional<KeptPlace> place = place_of(as_called, name);
   const TensorCall call = sequence_->named(as_called);
   KeptTensor* const entry =
       place ? tensors_.at(*place, call, wanted) : tensors_.by_address(call, wanted);
@@ -20,6 +21,13 @@ Kept ErrorFeedback::find(const TensorCall& as_called, const ToKeep& wanted) {
     result.memory = entry->memory.get();
   }
   return result;
+}
+
+/// A call with a key is no part of the sequence of the others.
+std::optional<KeptPlace> ErrorFeedback::place_of(const TensorCall& call, const TensorName& name) {
+  if (name.is_key()) return named_place(name, call);
+  const std::optional<KeptPlace> place = locate(call);
+  return name.is_tag() && tags_.is_name(name, call, place) ? named_place(name, call) : place;
 }
 
 std::optional<KeptPlace> ErrorFeedback::locate(const TensorCall& call) {
@@ -66,16 +74,19 @@ bool ErrorFeedback::may_go_by_shape(const CallPlaces& places) {
 void ErrorFeedback::save(StateWriter& to) const {
   to.put(keeps_buffers_);
   to.put<std::uint64_t>(calls_by_shape_);
+  tags_.save(to);
   tensors_.save(to);
 }
 
 void ErrorFeedback::load(StateReader& from) {
   keeps_buffers_ = from.get<bool>();
   calls_by_shape_ = static_cast<std::size_t>(from.get<std::uint64_t>());
+  tags_.load(from);
   tensors_.load(from);
 }
 
 void ErrorFeedback::adopt(ErrorFeedback&& loaded) {
+  tags_ = std::move(loaded.tags_);
   tensors_ = std::move(loaded.tensors_);
   calls_ = 0;
   keeps_buffers_ = loaded.keeps_buffers_;

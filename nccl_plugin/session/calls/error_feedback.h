@@ -4,8 +4,9 @@
 // A training step makes the same calls in the same order, step after step. The communicator's
 // CallSequence says, once they repeat, at which position of the repeating sequence a call stands.
 // The residual of a tensor belongs to a position. It is kept while other calls come between, until
-// the sequence is forgotten. Where addresses do not recur, shapes have to do: once they have come
-// so often that other tensors are not to be expected.
+// the sequence is forgotten. A tensor that the program names needs no place: what is kept of it
+// belongs to its name (tensor_names.h). Where addresses do not recur, shapes have to do: once they
+// have come so often that other tensors are not to be expected.
 //
 // Which residual a rank adds to its own values is its own affair: it need not be agreed with the
 // others. What projecting codecs keep is compared with the others' before it is used
@@ -21,6 +22,7 @@
 
 #include "nccl_plugin/session/calls/call_sequence.h"
 #include "nccl_plugin/session/calls/kept_tensors.h"
+#include "nccl_plugin/session/calls/tensor_names.h"
 
 namespace ringpress::nccl_plugin {
 
@@ -36,11 +38,11 @@ class ErrorFeedback {
 
   /// What is kept for a call, valid until the next find(). No residual if the call's place in the
   /// pattern is not certain yet; nothing if there is no room for it.
-  Kept find(const TensorCall& call, const ToKeep& wanted = {});
+  Kept find(const TensorCall& call, const ToKeep& wanted = {}, const TensorName& name = {});
 
   /// The call goes without what is kept of it, this time. It has its place in the pattern.
-  void pass(const TensorCall& call) {
-    if (const std::optional<KeptPlace> place = locate(call)) tensors_.pass(*place);
+  void pass(const TensorCall& call, const TensorName& name = {}) {
+    if (const std::optional<KeptPlace> place = place_of(call, name)) tensors_.pass(*place);
   }
 
   /// A result was no finite number. Programs whose loss is scaled take that for an overflow: they
@@ -62,6 +64,7 @@ class ErrorFeedback {
   void forget_shapes() { tensors_.forget_shapes(); }
 
  private:
+  std::optional<KeptPlace> place_of(const TensorCall& call, const TensorName& name);
   std::optional<KeptPlace> locate(const TensorCall& call);
   bool may_go_by_shape(const CallPlaces& places);
 
@@ -69,6 +72,7 @@ class ErrorFeedback {
   bool keeps_buffers_ = true;       // The program, as far as is known.
   std::uint64_t calls_ = 0;         // All that were asked about.
   std::size_t calls_by_shape_ = 0;  // In a row: those that the pattern of shapes explains.
+  TensorTags tags_;
   KeptTensors tensors_;
 };
 

@@ -1,5 +1,6 @@
 #include "nccl_plugin/session/calls/kept_room.h"
 
+#include <algorithm>
 #include <iterator>
 #include <string>
 #include <utility>
@@ -12,6 +13,11 @@ namespace {
 
 // An entry that is not used so often when its place has come gives way.
 constexpr std::size_t kMostPasses = 2;
+// So many calls of others lie between two of a tensor with a name, at most, while only one is
+// known.
+constexpr std::uint64_t kLongestGap = 65536;
+// With names that go without: a program that makes up new ones has ever more.
+constexpr std::size_t kMostWithout = 4096;
 
 }  // namespace
 
@@ -20,6 +26,11 @@ void KeptRoom::follow(CallsBy by, const CallPattern& pattern, std::size_t positi
   if (!order_.follow(by, pattern, position, calls)) return;
   without_.clear();
   ++changes_;
+}
+
+void KeptRoom::note_use(KeptTensor* entry) {
+  if (entry->used != 0) entry->gap = std::max<std::uint64_t>(1, named_calls_ - entry->used);
+  entry->used = named_calls_;
 }
 
 void KeptRoom::note_pass(KeptTensor* entry) {
@@ -42,6 +53,10 @@ bool KeptRoom::has(std::size_t bytes) const {
 }
 
 bool KeptRoom::gives_way(const KeptTensor& entry) const {
+  if (entry.place.is_named()) {
+    const std::uint64_t gap = entry.gap == 0 ? kLongestGap : entry.gap;
+    return named_calls_ - entry.used > (kMostPasses + 1) * gap;
+  }
   return entry.passes > kMostPasses || !is_followed(entry.place);
 }
 
@@ -59,7 +74,7 @@ bool KeptRoom::can_have(std::size_t bytes, const KeptPlace& place, const KeptEnt
   if (has(bytes)) return true;
   if (bytes > limit_bytes_) return false;
   const auto known = without_.find(place);
-  const bool is_known = known != without_.end() && known->second.times > 0;
+  const bool is_known = known != without_.end() && known->second.times > 0 && !place.is_named();
   if (is_known && known->second.bytes == bytes && known->second.changes == changes_) return false;
   std::size_t staying = 0;
   for (const KeptTensor& entry : entries) {
@@ -93,6 +108,7 @@ KeptEntries::iterator KeptRoom::next_to_go(const KeptPlace& place, KeptEntries* 
 void KeptRoom::go_without(std::size_t bytes, const KeptPlace& place, std::string_view codec,
                           const KeptEntries& entries) {
   if (!is_followed(place)) return;
+  if (place.is_named() && without_.size() >= kMostWithout) return;
   Without& without = without_[place];
   without = {bytes, without.times + 1, changes_};
   if (without.times > 1 && !std::exchange(warned_, true)) warn(codec, entries);

@@ -20,7 +20,9 @@ using KeptEntries = std::list<KeptTensor>;
 /// Where not all fit, those of the sequence that is repeated take what there is by their order
 /// (PlaceOrder), and keep it: if the ones used longest ago gave way, each would be gone just before
 /// its next call. What gives way is what other sequences keep, and what has not been used though
-/// its place has come again and again; of that, the one used longest ago first.
+/// its place has come again and again; of that, the one used longest ago first. Tensors that the
+/// program has named are in no sequence: the first ones take what there is, and keep it until they
+/// have not been used for several times as long as between their last uses.
 class KeptRoom {
  public:
   /// `limit_bytes` 0: none.
@@ -29,8 +31,13 @@ class KeptRoom {
   /// As PlaceOrder has them.
   void follow(CallsBy by, const CallPattern& pattern, std::size_t position, std::uint64_t calls);
   void forget(CallsBy by, std::uint64_t cycle) { order_.forget(by, cycle); }
-  bool is_followed(const KeptPlace& place) const { return order_.of(place).has_value(); }
+  bool is_followed(const KeptPlace& place) const {
+    return place.is_named() || order_.of(place).has_value();
+  }
 
+  /// A call of a tensor with a name comes; then, if something is kept of it, that is used.
+  void count_named() { ++named_calls_; }
+  void note_use(KeptTensor* entry);
   /// The entry's place has come, and it was not used.
   void note_pass(KeptTensor* entry);
   /// So much is kept at a place from now on, and so much less.
@@ -68,7 +75,8 @@ class KeptRoom {
   std::size_t limit_bytes_;
   std::size_t held_ = 0;
   PlaceOrder order_;
-  std::map<KeptPlace, Without> without_;  // Of the sequence that is repeated.
+  std::map<KeptPlace, Without> without_;  // Of the sequence that is repeated, and with names.
+  std::uint64_t named_calls_ = 0;         // Of tensors with names.
   std::uint64_t changes_ = 0;             // Of what is kept, and of what may give way.
   bool warned_ = false;
 };

@@ -11,6 +11,8 @@ namespace {
 constexpr std::size_t kPlaceBytes = 18;  // Of a state.
 // So many entries with an address alone: a program that allocates anew makes ever more.
 constexpr std::size_t kMostAlone = 1024;
+// So many with a name.
+constexpr std::size_t kMostNamed = 16384;
 
 std::size_t bytes_to_keep(const TensorCall& call, const ToKeep& wanted) {
   const std::size_t residual = wanted.residual ? call.count : 0;
@@ -44,7 +46,7 @@ void save_place(const KeptPlace& place, StateWriter& to) {
 KeptPlace load_place(StateReader& from) {
   KeptPlace place;
   const bool has_place = from.get<bool>();
-  const auto by = static_cast<CallsBy>(from.get_below(2));
+  const auto by = static_cast<CallsBy>(from.get_below(3));
   if (has_place) place.by = by;
   place.cycle = from.get<std::uint64_t>();
   place.position = static_cast<std::size_t>(from.get<std::uint64_t>());
@@ -91,11 +93,13 @@ KeptTensor* KeptTensors::look_up(const KeptPlace& place, const ToKeep& wanted) {
   const Entries::iterator entry = found->second;
   entries_.splice(entries_.begin(), entries_, entry);
   entry->passes = 0;
+  if (place.is_named()) room_.note_use(&*entry);
   fit_state(&*entry, wanted.state_count);
   return &*entry;
 }
 
 KeptTensor* KeptTensors::at(const KeptPlace& place, const TensorCall& call, const ToKeep& wanted) {
+  if (place.is_named()) room_.count_named();
   KeptTensor* entry = look_up(place, wanted);
   if (entry != nullptr && !has_shape_of(entry->call, call)) {  // A state that makes no sense.
     erase(entries_.begin());
@@ -128,7 +132,9 @@ KeptTensor* KeptTensors::by_address(const TensorCall& call, ToKeep wanted) {
   if (!room_.has(bytes_to_keep(call, wanted))) return nullptr;
   if (by_place_.count(alone) != 0) erase(by_place_.at(alone));  // Of a call of another type.
   KeptTensor* const entry = insert(alone, call, wanted);
-  if (entry != nullptr) note_alone(alone);
+  if (entry == nullptr) return nullptr;
+  by_address_[alone] = alone;
+  drop_too_many();
   return entry;
 }
 
@@ -147,6 +153,8 @@ KeptTensor* KeptTensors::insert(const KeptPlace& place, const TensorCall& call,
                    {nullptr, FreeFloats{memory_}},
                    {std::vector<float>(wanted.state_count), 0, 0},
                    false,
+                   0,
+                   0,
                    0};
   if (wanted.residual) entry.residual.reset(allocate(call.count, place));
   if (wanted.memory_count > 0) entry.memory.reset(allocate(wanted.memory_count, place));
@@ -156,7 +164,12 @@ KeptTensor* KeptTensors::insert(const KeptPlace& place, const TensorCall& call,
   entries_.push_front(std::move(entry));
   by_place_[place] = entries_.begin();
   room_.take(place, bytes);
-  if (!place.by) ++alone_entries_;
+  if (!place.by) ++counts_.alone;
+  if (place.is_named()) {
+    room_.note_use(&entries_.front());
+    ++counts_.named;
+    drop_too_many();
+  }
   return &entries_.front();
 }
 
@@ -220,23 +233,31 @@ void KeptTensors::leave_alone(Entries::iterator entry) {
   entry->residual.reset();
   entry->place = alone;
   room_.take(alone, entry->bytes());
-  ++alone_entries_;
+  ++counts_.alone;
   by_place_[alone] = entry;
-  note_alone(alone);
+  by_address_[alone] = alone;
+  drop_too_many();
 }
 
-/// An entry has an address alone: the one used longest ago goes for it.
-void KeptTensors::note_alone(const KeptPlace& alone) {
-  by_address_[alone] = alone;
-  if (alone_entries_ <= kMostAlone) return;
-  const auto is_alone = [](const KeptTensor& entry) { return !entry.place.by; };
-  const auto oldest = std::find_if(entries_.rbegin(), entries_.rend(), is_alone);
-  erase(std::prev(oldest.base()));
+/// More entries with an address alone, or with a name, than are kept: the one used longest ago
+/// goes.
+void KeptTensors::drop_too_many() {
+  const auto drop_oldest = [this](const auto& is_one) {
+    const auto oldest = std::find_if(entries_.rbegin(), entries_.rend(), is_one);
+    erase(std::prev(oldest.base()));
+  };
+  if (counts_.alone > kMostAlone) {
+    drop_oldest([](const KeptTensor& entry) { return !entry.place.by; });
+  }
+  if (counts_.named > kMostNamed) {
+    drop_oldest([](const KeptTensor& entry) { return entry.place.is_named(); });
+  }
 }
 
 void KeptTensors::erase(Entries::iterator entry) {
   room_.give_back(entry->bytes());
-  if (!entry->place.by) --alone_entries_;
+  if (!entry->place.by) --counts_.alone;
+  if (entry->place.is_named()) --counts_.named;
   const auto known = by_address_.find(alone_place(entry->call));
   if (known != by_address_.end() && known->second == entry->place) by_address_.erase(known);
   by_place_.erase(entry->place);

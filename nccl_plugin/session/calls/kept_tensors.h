@@ -1,5 +1,5 @@
 // What is kept of tensors from call to call: residuals, and what projecting codecs keep. By the
-// place that a tensor has, or by its address alone.
+// place that a tensor has, by the name that the program gives it, or by its address alone.
 #ifndef NCCL_PLUGIN_SESSION_CALLS_KEPT_TENSORS_H_
 #define NCCL_PLUGIN_SESSION_CALLS_KEPT_TENSORS_H_
 
@@ -14,6 +14,12 @@
 #include "ringpress/internal/types.h"
 
 namespace ringpress::nccl_plugin {
+
+/// Of those that are in no sequence.
+struct EntryCounts {
+  std::size_t alone = 0;  // With an address alone.
+  std::size_t named = 0;
+};
 
 /// Of one communicator. What is found is valid until the next call. Where not all fit, KeptRoom
 /// says what has room.
@@ -48,7 +54,7 @@ class KeptTensors {
   using Entries = KeptEntries;
 
   KeptTensor* look_up(const KeptPlace& place, const ToKeep& wanted);
-  void note_alone(const KeptPlace& alone);
+  void drop_too_many();
   void leave_alone(Entries::iterator entry);
   bool make_room(std::size_t bytes, const KeptPlace& place, const KeptTensor* spared);
   KeptTensor* insert(const KeptPlace& place, const TensorCall& call, const ToKeep& wanted);
@@ -59,7 +65,7 @@ class KeptTensors {
 
   KeptRoom room_;
   ResidualMemory* memory_;
-  std::size_t alone_entries_ = 0;
+  EntryCounts counts_;
   Entries entries_;  // The most recently used first.
   std::map<KeptPlace, Entries::iterator> by_place_;
   // The entry that the last call with such an alone_place() had.

@@ -17,9 +17,10 @@ namespace ringpress::nccl_plugin {
 /// What is kept besides residuals may have an address alone.
 struct KeptPlace {
   std::optional<CallsBy> by;  // Nothing: an address alone.
-  std::uint64_t cycle = 0;    // CallCycle::id; or the address.
-  std::size_t position = 0;   // Or the count.
+  std::uint64_t cycle = 0;    // CallCycle::id; or the address, or the name.
+  std::size_t position = 0;   // Or the count, or a hash of the shape.
 
+  bool is_named() const { return by == CallsBy::kName; }
   auto operator<=>(const KeptPlace&) const = default;
 };
 

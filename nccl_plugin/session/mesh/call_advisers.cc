@@ -73,7 +73,9 @@ std::optional<PlannedStepCall> MeshAdvisers::step_of(const PlanRequest& request,
   const TensorCall* const call = steps_.take_untold();
   if (call == nullptr) return std::nullopt;
   CallUsers users = steps_.of_calls().users(*call);
-  if (planned.error_feedback) users.add(CallUser::kFeedback);
+  if (planned.error_feedback && !name_of_call().is_key()) {
+    users.add(CallUser::kFeedback);
+  }
   if (kept_.levels != nullptr && is_usual_compressed_all_reduce(request, planned)) {
     users.add(CallUser::kLevels);
   }
@@ -105,7 +107,7 @@ Result<std::optional<TunedChoice>> MeshAdvisers::tuned_for(const PlanRequest& re
                                                            const Decision& decision) {
   std::optional<TunedChoice> choice;
   is_tuned_ =
-      kept_.tuned != nullptr && !decision.is_by_rule() && decision.codec_origin != Origin::kWarmUp;
+      kept_.tuned != nullptr && !decision.is_given() && decision.codec_origin != Origin::kWarmUp;
   if (!is_tuned_) return choice;
   RINGPRESS_RETURN_IF_ERROR(session_.decide_on(request, [&]() -> Status {
     RINGPRESS_ASSIGN_OR_RETURN(choice, kept_.tuned->choose(request, decision));

@@ -22,6 +22,7 @@
 #include "nccl_plugin/session/lazy/lazy_calls.h"
 #include "nccl_plugin/session/lazy/lazy_votes.h"
 #include "nccl_plugin/session/mesh_peers.h"
+#include "ringpress/internal/call_options.h"
 #include "ringpress/internal/communicator.h"
 #include "ringpress/internal/mesh.h"
 #include "ringpress/internal/planner.h"
@@ -88,10 +89,11 @@ struct MeshSession {
       return status;
     });
   }
-  /// The planner's question.
+  /// The planner's question, with what the program says of the call that this thread makes.
   PlanRequest request(CollectiveKind kind, std::size_t count, DType dtype,
                       const Reduction& reduction) const {
-    return request_of(shape, kind, whole_count(kind, count, size()), dtype, reduction);
+    return with_options(request_of(shape, kind, whole_count(kind, count, size()), dtype, reduction),
+                        CallsWithOptions::current());
   }
   Result<const NamedCodec*> codec_for(std::string_view specification, DType dtype, ReduceOp op) {
     return codecs.find_or_make(specification, dtype, op, make_named_codec);

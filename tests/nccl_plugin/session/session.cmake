@@ -42,6 +42,7 @@ set(session_tests
   steps/warm_up_test.cc
   calls/feedback_limit_test.cc
   random_programs_test.cc
+  calls/tensor_names_test.cc
 )
 if(RINGPRESS_SANITIZE STREQUAL "thread")
   # What ranks decide, in threads that other tests use in the same way (as those with the label not_tsan).
