@@ -87,10 +87,10 @@ std::string to_text(const WhyExact& why);
 enum class Origin : std::uint8_t {
   kSetting,    // What holds for all calls.
   kRule,       // A line of RINGPRESS_RULES: nothing else is tried.
-  kCall,       // An option of the call itself: the same.
   kAutomatic,  // RINGPRESS_CODEC=auto, or RINGPRESS_ALGO=auto.
   kStep,       // The plan for the training step.
   kWarmUp,     // The first steps of a training.
+  kCall,       // An option of the call itself: nothing else is tried.
 };
 
 /// Small and copied freely. `codec` and `why.codec` are names in storage that outlives the calls of
