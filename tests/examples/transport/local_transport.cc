@@ -146,7 +146,7 @@ Result<bool> LocalTransport::progress() {
 
 std::unique_ptr<common::Connection> LocalTransport::make_connection(common::HandshakeSocket& socket,
                                                                     std::uint32_t peer) {
-  return std::make_unique<common::Connection>(reactor_, events_, socket.take_socket(),
+  return std::make_unique<common::Connection>(reactor_, events_, socket.take_stream(),
                                               common::Ends{identity_.rank, peer});
 }
 
