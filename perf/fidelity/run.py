@@ -76,9 +76,6 @@ def parse(words):
         unknown = set(getattr(options, name) or ()) - set({"tasks": ALL_TASKS, "optimizers": OPTIMIZERS}[name])
         if unknown:
             parser.error(f"--{name}: no {min(unknown)}")
-    for module in ("torch", "sklearn"):
-        if importlib.util.find_spec(module) is None:
-            parser.error(f"{sys.executable} has no module {module}: install it, or run this file by another python3")
     if not options.library.exists():
         parser.error(f"{options.library} is missing: build the target ringpress")
     return options
@@ -143,8 +140,17 @@ def kept_results(trials, folder):
     return [json.loads(path.read_text(encoding="utf-8")) for path in paths if path.exists()]
 
 
+def missing_module():
+    """What trainings need and this Python does not have, or None."""
+    return next((name for name in ("torch", "sklearn") if importlib.util.find_spec(name) is None), None)
+
+
 def main(words):
     options = parse(words)
+    if name := missing_module():
+        print(f"perf/fidelity/run.py: {sys.executable} has no module {name}: install it, or run this file by another "
+              "python3", file=sys.stderr)
+        return 2
     trials = list(trials_of(chosen_form(options)))
     problems = run_all(trials, options)
     rows = paired.compare(kept_results(trials, options.folder))
