@@ -24,6 +24,8 @@ const char* text_of(CallClass call_class) {
       return "the communicator's name says that it is not for gradients";
     case CallClass::kUntold:
       return "NCCL does not tell which tensor it is of: it may be of no gradient";
+    case CallClass::kUnlike:
+      return "its buffers, pauses or values are not known to be those of gradients";
   }
   return "not known to be a gradient";
 }

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "nccl_plugin/session/calls/residual_spike.h"
 #include "ring/factory.h"
 #include "ringpress/internal/projection.h"
 
@@ -90,7 +91,7 @@ Status AllReduces::run(const void* send, void* receive, std::size_t count, DType
                        const Reduction& reduction) {
   session_.call_sequence->begin_call();
   RINGPRESS_RETURN_IF_ERROR(calls_.class_votes().observe(
-      session_.request(CollectiveKind::kAllReduce, count, dtype, reduction), send));
+      session_.request(CollectiveKind::kAllReduce, count, dtype, reduction), send, send));
   if (!may_be_put_off(count, dtype, reduction)) {
     return run_now({send, send}, receive, count, dtype, reduction);
   }
@@ -156,6 +157,7 @@ Status AllReduces::run_now(const Sent& sent, void* receive, std::size_t count, D
 Status AllReduces::run_timed(const PreparedCall& call, const AllReduceArgs& args) {
   Status status = call.collective->all_reduce(call.context, args);
   if (!status.is_ok()) return status;
+  drop_spike(call.context.residual, args.count, call.usual_residual);
   CoordinateScales::learn(call.scales, args.receive);
   calls_.look_for_overflow(call, args.receive, args.count);
   const CallSignature& signature = call.context.call;
@@ -197,6 +199,7 @@ void AllReduces::find_residual(PreparedCall* call, const TensorCall& tensor) {
   if (!wanted.residual && wanted.state_count == 0) return;
   const Kept kept = session_.feedback.find(tensor, wanted, name_of_call());
   context.residual = kept.residual;
+  call->usual_residual = kept.usual;
   context.projection_state = kept.state;
 }
 
@@ -214,12 +217,17 @@ Status MeshCommunicator::reduce_scatter(const void* send, void* receive, std::si
     const TensorCall tensor{CollectiveKind::kReduceScatter, receive_count * shards, dtype,
                             reduction.op, send};
     const ToKeep wanted{true, 0, 0, call.context.codec->specification()};
-    call.context.residual = session_.feedback.find(tensor, wanted, name_of_call()).residual;
+    const Kept kept = session_.feedback.find(tensor, wanted, name_of_call());
+    call.context.residual = kept.residual;
+    call.usual_residual = kept.usual;
   }
   call.raw_bytes = receive_count * dtype_size(dtype) * static_cast<std::uint64_t>(size() - 1);
   const Status status =
       call.collective->reduce_scatter(call.context, {send, receive, receive_count});
-  if (status.is_ok()) calls_.look_for_overflow(call, receive, receive_count);
+  if (status.is_ok()) {
+    drop_spike(call.context.residual, receive_count * shards, call.usual_residual);
+    calls_.look_for_overflow(call, receive, receive_count);
+  }
   return calls_.finish(call, status);
 }
 

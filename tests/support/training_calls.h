@@ -4,6 +4,7 @@
 #define TESTS_SUPPORT_TRAINING_CALLS_H_
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <random>
@@ -30,23 +31,35 @@ enum class Parallelism {
   kTwoStacks,         // The same, of an encoder and a decoder.
   kSequenceParallel,  // Megatron: activations are gathered and scattered.
   kServing,           // Forward alone.
+  kEqualBuckets,      // Replicas whose buckets have one size.
   kEmbeddings,        // Pipeline: the first stage and the last have one tensor in common.
   kExperts,           // Replicas of experts; what routers count is summed up too.
   kStatistics,  // Batch norm over all ranks, in float32 of up to 2048 channels, beside replicas.
   kAveraging,   // Metrics of all ranks, of many sizes, once each.
+  // What is summed up for other reasons, in three sizes.
+  kThreeActivations,  // Layers split between ranks: attention, the rest of the layer, vocabulary.
+  kServingThree,      // The same, forward alone.
+  kEvaluations,       // After each batch: losses, hits by class, scores.
+  kCentroids,         // Clustering: sums, counts and distances of clusters.
+  kModels,            // Parameters are averaged after many local steps.
+  kHistograms,        // Boosted trees: gradients by bin, twice as many at each level.
 };
 inline constexpr Parallelism kParallelisms[] = {
-    Parallelism::kReplicas,         Parallelism::kAccumulating,   Parallelism::kEvaluating,
-    Parallelism::kOneBucket,        Parallelism::kShardedLayers,  Parallelism::kKeptLayers,
-    Parallelism::kShardedReplicas,  Parallelism::kShardedStates,  Parallelism::kShardedGradients,
-    Parallelism::kShardedAll,       Parallelism::kTensorParallel, Parallelism::kTwoStacks,
-    Parallelism::kSequenceParallel, Parallelism::kServing,        Parallelism::kEmbeddings,
-    Parallelism::kExperts,          Parallelism::kStatistics,     Parallelism::kAveraging};
+    Parallelism::kReplicas,         Parallelism::kAccumulating,     Parallelism::kEvaluating,
+    Parallelism::kOneBucket,        Parallelism::kShardedLayers,    Parallelism::kKeptLayers,
+    Parallelism::kShardedReplicas,  Parallelism::kShardedStates,    Parallelism::kShardedGradients,
+    Parallelism::kShardedAll,       Parallelism::kTensorParallel,   Parallelism::kTwoStacks,
+    Parallelism::kSequenceParallel, Parallelism::kServing,          Parallelism::kEmbeddings,
+    Parallelism::kEqualBuckets,     Parallelism::kExperts,          Parallelism::kStatistics,
+    Parallelism::kAveraging,        Parallelism::kThreeActivations, Parallelism::kServingThree,
+    Parallelism::kEvaluations,      Parallelism::kCentroids,        Parallelism::kModels,
+    Parallelism::kHistograms};
 
 struct TrainingCall {
   nccl_plugin::TensorCall call;  // With the count of the whole tensor.
   double pause_seconds = 0;      // Before it.
   bool is_gradient = false;
+  nccl_plugin::ValueSample values{};
 };
 
 /// One job.
@@ -57,7 +70,7 @@ class TrainingCalls {
     width_ = 256U << between(0, 4);
     type_ = one_in(3) ? DType::kFloat32 : DType::kBfloat16;
     tokens_ = 512U << between(0, 4);
-    micro_batches_ = between(1, 4);
+    micro_batches_ = between(1, 3);
     keeps_activations_ = one_in(2);
     free_blocks_ = between(1, 4);
     make_parameters();
@@ -110,7 +123,11 @@ class TrainingCalls {
       case Parallelism::kSequenceParallel:
         add_sequence_parallel();
         break;
+      case Parallelism::kEqualBuckets:
+        add_buckets(std::vector<std::size_t>(micro_batches_ + 1, 4 * width_ * width_));
+        break;
       case Parallelism::kServing:
+        keeps_activations_ = false;
         for (std::size_t i = 0; i < 2 * layers_; ++i) {
           add(reduce(tokens_ * width_, activation(i)), i == 0 ? 5 * kShort : kShort, false);
         }
@@ -132,6 +149,27 @@ class TrainingCalls {
         break;
       case Parallelism::kAveraging:
         add_metrics(number + 1);
+        break;
+      case Parallelism::kThreeActivations:
+        add_three_activations(true);
+        break;
+      case Parallelism::kServingThree:
+        add_three_activations(false);
+        break;
+      case Parallelism::kEvaluations:
+        add_sums({tokens_ * 64, 1000 * 1000, tokens_ * width_}, Values::kOneSigned, one_in(2));
+        break;
+      case Parallelism::kCentroids:
+        add_sums({1000 * width_, 64 * 1024, tokens_ * 100}, Values::kSlow, true);
+        break;
+      case Parallelism::kModels:
+        add_sums(buckets_, Values::kSlow, true);
+        break;
+      case Parallelism::kHistograms:
+        for (std::size_t i = 0; i < 6; ++i) {
+          add_sum((width_ * 256) << i, gradient(i), Values::kHalfSlow, forward_seconds() / 6);
+        }
+        calls_.front().pause_seconds += forward_seconds();
         break;
     }
     return calls_;
@@ -214,7 +252,38 @@ class TrainingCalls {
     return {CollectiveKind::kAllGather, count, type_, ReduceOp::kSum, nullptr};
   }
   void add(const nccl_plugin::TensorCall& call, double pause_seconds, bool is_gradient) {
-    calls_.push_back({call, noisy(pause_seconds), is_gradient});
+    calls_.push_back(
+        {call, noisy(pause_seconds), is_gradient, values_like(Values::kNew, calls_.size())});
+  }
+
+  enum class Values { kNew, kOneSigned, kSlow, kHalfSlow };
+  /// Of the call at this place of the step.
+  nccl_plugin::ValueSample values_like(Values kind, std::size_t place) {
+    if (values_.size() <= place) values_.resize(place + 1);
+    nccl_plugin::ValueSample& values = values_[place];
+    const bool is_first = values == nccl_plugin::ValueSample{};
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      // The sum of four: near enough to a normal distribution, and quick.
+      const std::uint32_t bits = dice_();
+      const auto byte = [bits](int which) { return static_cast<float>(bits >> (8 * which) & 255); };
+      const float noise = (byte(0) + byte(1) + byte(2) + byte(3) - 510) / 147;
+      const bool is_slow = kind == Values::kSlow || (kind == Values::kHalfSlow && i % 2 == 1);
+      if (!is_slow) values[i] = kind == Values::kOneSigned ? std::abs(noise) : noise;
+      if (is_slow && is_first) values[i] = kind == Values::kSlow ? noise : 5 + noise;
+      if (is_slow && !is_first) values[i] += 0.05F * noise;
+    }
+    return values;
+  }
+  void add_sum(std::size_t count, const void* address, Values values, double pause_seconds) {
+    calls_.push_back({reduce(count, address, DType::kFloat32), noisy(pause_seconds), false,
+                      values_like(values, calls_.size())});
+  }
+  /// One after the other, once something has been computed.
+  void add_sums(const std::vector<std::size_t>& counts, Values values, bool has_own_buffers) {
+    for (std::size_t i = 0; i < counts.size(); ++i) {
+      const void* const address = has_own_buffers ? gradient(i) : activation(i);
+      add_sum(counts[i], address, values, i == 0 ? forward_seconds() : kShort);
+    }
   }
 
   void add_buckets(const std::vector<std::size_t>& counts) {
@@ -264,6 +333,24 @@ class TrainingCalls {
     calls_.front().pause_seconds += 4 * kShort;  // The optimizer's step.
   }
 
+  void add_three_activations(bool trains) {
+    const std::size_t sizes[] = {tokens_ * width_, tokens_ * width_ * 2, tokens_ * width_ * 3};
+    const std::size_t calls = 1 + 2 * layers_;
+    keeps_activations_ = keeps_activations_ && trains;
+    std::size_t place = 0;
+    for (std::size_t batch = 0; batch < (trains ? micro_batches_ : 1); ++batch) {
+      for (std::size_t i = 0; i < calls; ++i) {
+        add(reduce(sizes[i == 0 ? 2 : i % 2], activation(place++)), kShort, false);
+      }
+      for (std::size_t i = calls; trains && i-- > 0;) {
+        add(reduce(sizes[i == 0 ? 2 : i % 2], activation(place++)), 2 * kShort, false);
+      }
+    }
+    double all = 0;
+    for (const TrainingCall& call : calls_) all += call.pause_seconds;
+    calls_.front().pause_seconds += 0.1 * all;  // The optimizer's step, or the next request.
+  }
+
   void add_sequence_parallel() {
     const std::size_t count = tokens_ * width_;
     for (std::size_t i = 0; i < 2 * layers_; ++i) {
@@ -285,6 +372,7 @@ class TrainingCalls {
   DType type_ = DType::kFloat32;
   std::vector<std::size_t> parameters_, buckets_, first_buckets_;
   std::vector<TrainingCall> calls_;
+  std::vector<nccl_plugin::ValueSample> values_;  // Of the step before.
 };
 
 }  // namespace ringpress::testing

@@ -12,14 +12,15 @@ namespace ringpress {
 enum class CallClass : std::uint8_t {
   kUnknown,  // It is not part of calls that repeat, so far.
   kGradient,
-  kAlike,          // The step has many calls of its size: activations of equal layers, perhaps.
+  kAlike,          // Scatters of one or two sizes: activations of equal layers, perhaps.
   kBesideMaxima,   // The step takes maxima of such values, as a loss over a split vocabulary does.
   kBesideGathers,  // Its shards alternate with all-gathers, as those of activations do.
   kNamed,          // By the communicator's name it is for something else.
   kUntold,         // NCCL does not tell which tensor it is of.
+  kUnlike,         // The ranks' buffers, pauses or values are not those of gradients, so far.
 };
 
-inline constexpr std::size_t kCallClassCount = 7;
+inline constexpr std::size_t kCallClassCount = 8;
 
 }  // namespace ringpress
 

@@ -55,8 +55,9 @@ inline std::string lower_case(std::string_view text) {
 
 /// The candidate that `word` may be a slip of: the one with the fewest edits, of equals the one
 /// with the nearest characters, if there are no more than one edit, or one for every three
-/// characters, and something is left as it was. Else empty. What all candidates begin with does not
-/// count, nor do capitals; of a word longer than 256 characters the beginning does.
+/// characters, and something is left as it was. Else the shortest whose first words, up to a `_`,
+/// it is; else empty. What all candidates begin with does not count, nor do capitals; of a word
+/// longer than 256 characters the beginning does.
 inline std::string_view near_name(std::string_view word,
                                   const std::vector<std::string_view>& candidates) {
   const std::string common = lower_case(common_beginning(candidates));
@@ -74,6 +75,11 @@ inline std::string_view near_name(std::string_view word,
       smallest = distance;
       nearest = candidate;
     }
+  }
+  if (!nearest.empty() || own.empty()) return nearest;
+  for (const std::string_view candidate : candidates) {
+    if (!lower_case(candidate).substr(same).starts_with(own + "_")) continue;
+    if (nearest.empty() || candidate.size() < nearest.size()) nearest = candidate;
   }
   return nearest;
 }

@@ -7,14 +7,13 @@
 namespace ringpress::nccl_plugin {
 namespace {
 
-// Buckets of so many sizes are none of activations, which have one or two.
+// A step of so many sizes, and of most calls with one of their own, is of buckets.
 constexpr std::size_t kSizesOfBuckets = 3;
 // All-gathers in a row: parameters for the layers of a forward pass. (Those of activations come one
 // or two at a time.)
 constexpr std::size_t kGathersInRow = 3;
 // Calls of one kind, type and size that come before they count as recurring.
 constexpr std::uint64_t kCallsBefore = 2;
-constexpr std::size_t kLeastCallsToVote = 4;
 
 bool is_sum(const TensorCall& call) {
   return call.op == ReduceOp::kSum || call.op == ReduceOp::kAvg;
@@ -42,6 +41,11 @@ std::size_t sizes_of(std::span<const TensorCall> step, CollectiveKind kind) {
 std::size_t calls_of(std::span<const TensorCall> step, CollectiveKind kind) {
   return static_cast<std::size_t>(std::count_if(
       step.begin(), step.end(), [kind](const TensorCall& call) { return is_of(call, kind); }));
+}
+
+bool has_many_sizes(std::span<const TensorCall> step) {
+  const std::size_t sizes = sizes_of(step, CollectiveKind::kAllReduce);
+  return sizes >= kSizesOfBuckets && 2 * sizes > calls_of(step, CollectiveKind::kAllReduce);
 }
 
 /// The most calls of this kind without any of `other` between them. The step goes round.
@@ -87,8 +91,8 @@ StepClasses classify_step(std::span<const TensorCall> step, NamedFor name) {
   if (name == NamedFor::kGradients) return {};
   StepClasses found;
   found.reduce_scatters = classify_scatters(step);
-  found.is_open = sizes_of(step, CollectiveKind::kAllReduce) < kSizesOfBuckets;
-  if (found.is_open) found.all_reduces = CallClass::kAlike;
+  found.is_open = calls_of(step, CollectiveKind::kAllReduce) > 0;
+  if (found.is_open) found.all_reduces = CallClass::kUnlike;
   return found;
 }
 
@@ -100,8 +104,9 @@ CallClasses::CallClasses(const CallSettings& settings, std::string_view name,
       is_asked_(settings.codec.is_automatic()),
       takes_all_(settings.gradients == GradientChoice::kAll) {}
 
-void CallClasses::observe(const PlanRequest& request, const CallEvidence::Seen& seen) {
-  vote_.is_due = false;
+void CallClasses::observe(const PlanRequest& request, const CallEvidence::Seen& seen,
+                          const ValueSample& values) {
+  ballot_.skip_call();
   if (!is_of_interest(request)) return;
   TensorCall call = shape_of(request);
   if (takes_all_) {
@@ -110,11 +115,12 @@ void CallClasses::observe(const PlanRequest& request, const CallEvidence::Seen& 
   }
   call.layout = request.pre_multiplied ? 1 : 0;
   const CallPlaces places = sequence_->ask(CallUser::kClass, call);
-  evidence_.note(seen);
-  if (!places.by_shape) return;
+  CallEvidence::Seen call_seen = seen;
+  call_seen.is_all_reduce = request.kind == CollectiveKind::kAllReduce;
+  ballot_.note(call_seen, values);
+  if (!places.by_shape) return ballot_.break_step();
   if (places.shapes.cycle().id != step_id_) begin_step(places.shapes);
-  ++vote_.calls;
-  vote_.is_due = found_.is_open && vote_.calls == vote_.next;
+  ballot_.count_call();
 }
 
 /// Another sequence of calls repeats from now on.
@@ -124,15 +130,13 @@ void CallClasses::begin_step(const CallPattern& shapes) {
   step_.assign(step.begin(), step.end());
   found_ = classify_step(step_, name_);
   if (found_.is_open && is_known_for_gradients()) found_.all_reduces = CallClass::kGradient;
-  evidence_.begin_steps(step_.size());
-  vote_.calls = 0;
-  vote_.next = std::max(step_.size(), kLeastCallsToVote);
+  ballot_.begin_steps(step_.size(), has_many_sizes(step_), found_.is_open);
   note_step();
 }
 
 void CallClasses::apply(bool all_say_gradients) {
-  found_.all_reduces = all_say_gradients ? CallClass::kGradient : CallClass::kAlike;
-  vote_.next *= 2;
+  found_.all_reduces = all_say_gradients ? CallClass::kGradient : CallClass::kUnlike;
+  ballot_.end();
   note_step();
 }
 

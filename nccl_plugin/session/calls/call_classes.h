@@ -2,13 +2,13 @@
 // RINGPRESS_CODEC=auto compresses nothing else.
 //
 // The shapes of large calls (kind, count, type, operation), in the order in which they repeat, say
-// most of it, and the communicator's name may say the rest. Both are equal on all ranks. A step of
-// data-parallel training sums buckets of several sizes, each once, or scatters their sums. Layers
-// that are split between ranks sum activations: one size again and again, forward and backward.
+// some of it, and the communicator's name may say the rest. Both are equal on all ranks. Data
+// parallel training scatters sums of shards in an order of its own. Layers that are split between
+// ranks sum activations, forward and backward, and take maxima.
 //
-// Where the shapes leave it open, because all calls of a step are of one or two sizes, each rank
-// looks at its own buffers and pauses (call_evidence.h), and the ranks vote: one no is a no. They
-// vote at calls that all of them count alike, ever more seldom.
+// The shapes of a step's all-reduces leave open what they are. Each rank looks at its own buffers,
+// pauses and values (call_evidence.h), and the ranks vote: one no is a no. They vote at calls that
+// all of them count alike, ever more seldom.
 #ifndef NCCL_PLUGIN_SESSION_CALLS_CALL_CLASSES_H_
 #define NCCL_PLUGIN_SESSION_CALLS_CALL_CLASSES_H_
 
@@ -21,6 +21,7 @@
 
 #include "nccl_plugin/session/calls/call_evidence.h"
 #include "nccl_plugin/session/calls/call_sequence.h"
+#include "nccl_plugin/session/calls/class_vote.h"
 #include "nccl_plugin/session/calls/known_classes.h"
 #include "nccl_plugin/session/calls/recurrences.h"
 #include "nccl_plugin/session/settings/comm_name.h"
@@ -49,21 +50,20 @@ class CallClasses {
   CallClasses(const CallSettings& settings, std::string_view name,
               std::shared_ptr<CallSequence> sequence);
 
-  /// The program makes this all-reduce, reduce-scatter or all-gather. `seen`: by this rank.
-  void observe(const PlanRequest& request, const CallEvidence::Seen& seen);
+  /// The program makes this all-reduce, reduce-scatter or all-gather. `seen`, `values`: by this
+  /// rank; values where ballot().wants_values().
+  void observe(const PlanRequest& request, const CallEvidence::Seen& seen,
+               const ValueSample& values = {});
   /// Whether anything comes of observe(), and of what this rank has seen.
   bool is_of_interest(const PlanRequest& request) const {
     return is_asked_ && !is_too_small(request, settings_.minimum_bytes);
   }
-  bool wants_times() const { return is_asked_ && !takes_all_; }
+  bool wants_times() const { return is_asked_ && !takes_all_ && !settings_.deterministic; }
 
   /// True if the ranks vote before the call that was observed last is decided on.
-  bool is_vote_due() const { return vote_.is_due; }
+  bool is_vote_due() const { return ballot_.is_due(); }
   /// What this rank says: they are gradients. Before it has seen enough, what they were.
-  bool vote() const {
-    return evidence_.is_enough() ? evidence_.looks_like_gradients()
-                                 : found_.all_reduces == CallClass::kGradient;
-  }
+  bool vote() const { return ballot_.answer(found_.all_reduces == CallClass::kGradient); }
   void apply(bool all_say_gradients);
 
   /// As far as is known by now. Of what is compressed whatever it is: kUnknown.
@@ -73,6 +73,7 @@ class CallClasses {
     return takes_all_ ? CallClass::kGradient : class_of(request);
   }
 
+  ClassVote& ballot() { return ballot_; }
   // What all ranks know, to be saved and loaded.
   KnownClasses& known() { return known_; }
   Recurrences& recurrences() { return recurrences_; }
@@ -92,12 +93,7 @@ class CallClasses {
   std::vector<TensorCall> step_;  // The last that was classified.
   std::uint64_t step_id_ = 0;
   StepClasses found_;
-  CallEvidence evidence_;
-  struct {
-    bool is_due = false;
-    std::size_t calls = 0;  // Since the step was believed.
-    std::size_t next = 0;   // At so many of them the ranks vote.
-  } vote_;
+  ClassVote ballot_;
 };
 
 }  // namespace ringpress::nccl_plugin

@@ -15,6 +15,7 @@ Kept ErrorFeedback::find(const TensorCall& as_called, const ToKeep& wanted,
   entry->is_halved = false;
   Kept result;
   if (place) result.residual = entry->residual.get();
+  if (place) result.usual = &entry->usual;
   if (wanted.state_count > 0 && !entry->state.values.empty()) result.state = &entry->state;
   const bool wants_memory = wanted.memory_count > 0;
   if (wants_memory && wanted.memory_count <= entry->kept.memory_count) {

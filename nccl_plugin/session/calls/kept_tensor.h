@@ -23,6 +23,7 @@ struct ToKeep {
 /// What is kept of a tensor. Null: nothing of the kind.
 struct Kept {
   float* residual = nullptr;  // call.count floats, zero at first.
+  float* usual = nullptr;     // Its size of late (residual_spike.h).
   ProjectionState* state = nullptr;
   float* memory = nullptr;  // ToKeep::memory_count floats, aligned as the memory's allocations are.
 };
@@ -50,6 +51,7 @@ struct KeptTensor {
   std::unique_ptr<float[], FreeFloats> residual;  // Or null; as
   std::unique_ptr<float[], FreeFloats> memory;    // Kept::memory.
   ProjectionState state;
+  float usual = 0;         // Kept::usual.
   bool is_halved = false;  // Since it was found last.
   std::size_t passes = 0;  // So often its place has come and it was not found, since then.
   std::uint64_t used = 0;  // Of one with a name: the number of the last use,

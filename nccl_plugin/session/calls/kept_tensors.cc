@@ -1,6 +1,7 @@
 #include "nccl_plugin/session/calls/kept_tensors.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <iterator>
 #include <utility>
@@ -61,6 +62,7 @@ void save_entry(const KeptTensor& entry, StateWriter& to) {
   to.put<std::uint64_t>(entry.state.values.size());
   to.put(entry.state.call);
   to.put(entry.state.layers);
+  to.put(entry.usual);
   if (entry.residual) to.put_all(std::span<const float>(entry.residual.get(), entry.call.count));
   if (entry.memory) {
     to.put_all(std::span<const float>(entry.memory.get(), entry.kept.memory_count));
@@ -274,11 +276,13 @@ void KeptTensors::load_entry(StateReader& from) {
   wanted.state_count = static_cast<std::size_t>(from.get<std::uint64_t>());
   const auto state_call = from.get<std::uint64_t>();
   const auto state_layers = from.get<std::uint64_t>();
+  const auto usual = from.get<float>();
   const std::uint64_t most = from.left() / sizeof(float);
   from.require(wanted.memory_count <= most && wanted.state_count <= most &&
                bytes_to_keep(call, wanted) <= from.left());
   from.require(place.by || place == alone_place(call));
   from.require(by_place_.count(place) == 0);
+  from.require(usual >= 0 && std::isfinite(usual));
   if (!from.is_ok()) return;
   // Where less may be kept than when it was saved, the last used is what stays.
   const bool is_kept = room_.has(bytes_to_keep(call, wanted));
@@ -293,6 +297,7 @@ void KeptTensors::load_entry(StateReader& from) {
   fill(entry->state.values.data(), wanted.state_count);
   entry->state.call = state_call;
   entry->state.layers = state_layers;
+  entry->usual = usual;
   entries_.splice(entries_.end(), entries_, entries_.begin());
 }
 

@@ -29,7 +29,8 @@ struct PreparedCall {
   std::uint64_t raw_bytes = 0;
   Clock::time_point started;
   CoordinateScales::Chosen scales;
-  bool is_looked_at = false;  // ErrorGuard compares its result.
+  float* usual_residual = nullptr;  // Kept::usual.
+  bool is_looked_at = false;        // ErrorGuard compares its result.
 };
 
 /// Of one communicator.

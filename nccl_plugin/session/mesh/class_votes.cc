@@ -11,7 +11,7 @@ ClassVotes::ClassVotes(MeshSession& session)
     : session_(session),
       classes_(session.settings, session.settings.comm_name.value_or(""), session.call_sequence) {}
 
-Status ClassVotes::observe(const PlanRequest& request, const void* address) {
+Status ClassVotes::observe(const PlanRequest& request, const void* address, const void* values) {
   is_observed_ = classes_.is_of_interest(request);
   if (!is_observed_) return Status::ok();
   CallEvidence::Seen seen{address};
@@ -22,7 +22,11 @@ Status ClassVotes::observe(const PlanRequest& request, const void* address) {
     seen.call_seconds = std::max(0.0, seconds(last_end_ - last_begin_));
     last_begin_ = now;
   }
-  classes_.observe(request, seen);
+  ValueSample sample{};
+  if (values != nullptr && classes_.ballot().wants_values()) {
+    sample = sample_values(values, request.count, request.dtype);
+  }
+  classes_.observe(request, seen, sample);
   if (!classes_.is_vote_due()) return Status::ok();
   RINGPRESS_RETURN_IF_ERROR(session_.check_usable());
   return session_.decide_on(request, [&]() -> Status {

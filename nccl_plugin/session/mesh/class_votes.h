@@ -12,8 +12,15 @@ class ClassVotes {
  public:
   explicit ClassVotes(MeshSession& session);
 
-  /// The program makes a call. `address`: of what it sends.
-  Status observe(const PlanRequest& request, const void* address);
+  /// The program makes a call. `address`: of what it sends. `values`: the same, if it is host
+  /// memory that may be read, or null.
+  Status observe(const PlanRequest& request, const void* address, const void* values = nullptr);
+  /// `count` values, on the host, of the call that was observed last without any.
+  void note_values(const void* values, std::size_t count, DType dtype) {
+    if (is_observed_ && classes_.ballot().has_room_for_values()) {
+      classes_.ballot().complete_values(sample_values(values, count, dtype));
+    }
+  }
   /// That call has ended.
   void note_end() {
     if (is_observed_ && classes_.wants_times()) last_end_ = Clock::now();

@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "nccl_plugin/session/calls/residual_spike.h"
 #include "ringpress/internal/projection.h"
 
 namespace ringpress::nccl_plugin {
@@ -64,11 +65,12 @@ Status PieceCalls::start(const PiecewiseTensor& tensor) {
                              session_.codec_for(decision_.codec, tensor.dtype, tensor.op));
   has_started_ = true;
   if (decision_.error_feedback && !codec->codec->traits().lossless) {
-    residual_ = session_.feedback
-                    .find({CollectiveKind::kAllReduce, tensor.count, tensor.dtype, tensor.op,
-                           tensor.address, tensor.layout},
-                          {true, 0, 0, codec->codec->specification()})
-                    .residual;
+    const Kept kept =
+        session_.feedback.find({CollectiveKind::kAllReduce, tensor.count, tensor.dtype, tensor.op,
+                                tensor.address, tensor.layout},
+                               {true, 0, 0, codec->codec->specification()});
+    residual_ = kept.residual;
+    usual_residual_ = kept.usual;
   }
   return Status::ok();
 }
@@ -96,6 +98,10 @@ Result<Decision> PieceCalls::decide_next(std::size_t count) {
 
 Status PieceCalls::run(const void* send, void* receive, std::size_t first, std::size_t count) {
   RINGPRESS_RETURN_IF_ERROR(check(first, count));
+  const bool is_observed = tensor_.known == PiecewiseTensor::Known::kTensor;
+  if (is_observed && first == 0 && count > 0) {
+    calls_.class_votes().note_values(send, count, tensor_.dtype);
+  }
   RINGPRESS_ASSIGN_OR_RETURN(const Decision decision, decide_next(count));
   RINGPRESS_ASSIGN_OR_RETURN(const NamedCodec* const codec,
                              session_.codec_for(decision.codec, tensor_.dtype, tensor_.op));
@@ -123,6 +129,7 @@ Status PieceCalls::run(const void* send, void* receive, std::size_t first, std::
   if (is_tensors) RINGPRESS_RETURN_IF_ERROR(calls_.begin_look(piece, send, &call));
   const Status status = call.collective->all_reduce(call.context, {send, receive, count});
   if (!status.is_ok()) return calls_.finish(call, status);
+  drop_spike(call.context.residual, count, usual_residual_);
   calls_.look_for_overflow(call, receive, count);
   calls_.end_look(piece, call, receive);
   return calls_.finish(call, status);

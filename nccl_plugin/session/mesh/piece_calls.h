@@ -29,6 +29,7 @@ class PieceCalls final : public PiecewiseAllReduce {
   Decision decision_;  // On the tensor.
   bool has_started_ = false;
   float* residual_ = nullptr;  // Of tensor_.count floats, or null.
+  float* usual_residual_ = nullptr;
 };
 
 }  // namespace ringpress::nccl_plugin

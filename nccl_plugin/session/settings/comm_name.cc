@@ -14,8 +14,8 @@ namespace {
 constexpr std::array kSplits = {"tp", "tensor"};
 constexpr std::array kReplicas = {"dp",        "ddp",     "data", "fsdp",     "hsdp",  "zero",
                                   "replicate", "replica", "grad", "gradient", "grads", "gradients"};
-constexpr std::array kOthers = {"pp",       "pipe", "pipeline", "cp",      "context", "sp",
-                                "sequence", "ep",   "expert",   "experts", "moe"};
+constexpr std::array kOthers = {"mp", "pp",       "pipe", "pipeline", "cp",      "context",
+                                "sp", "sequence", "ep",   "expert",   "experts", "moe"};
 
 template <std::size_t kCount>
 bool is_one_of(const std::array<const char*, kCount>& words, const std::string& word) {
@@ -26,11 +26,14 @@ bool is_one_of(const std::array<const char*, kCount>& words, const std::string& 
 
 NamedFor named_for(std::string_view name) {
   bool is_split = false, is_replicated = false, is_other = false;
+  bool is_model = false, is_parallel = false;  // "MODEL_PARALLEL_GROUP"
   std::string word;
   const auto end_word = [&] {
     is_split |= is_one_of(kSplits, word);
     is_replicated |= is_one_of(kReplicas, word);
     is_other |= is_one_of(kOthers, word);
+    is_model |= word == "model";
+    is_parallel |= word == "parallel";
     word.clear();
   };
   for (const char letter : name) {
@@ -43,7 +46,7 @@ NamedFor named_for(std::string_view name) {
   end_word();
   if (is_split) return NamedFor::kOthers;
   if (is_replicated) return NamedFor::kGradients;
-  return is_other ? NamedFor::kOthers : NamedFor::kNothing;
+  return is_other || (is_model && is_parallel) ? NamedFor::kOthers : NamedFor::kNothing;
 }
 
 std::string name_to_agree_on(const CallSettings& settings, std::string_view name) {

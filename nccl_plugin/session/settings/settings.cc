@@ -122,6 +122,13 @@ Status parse(const char*, const std::string& text, CodecChoice* value) {
 Status parse(const char* name, const std::string& text, BudgetChoice* value) {
   const std::optional<BudgetChoice> found = nccl_plugin::read_budget(text);
   if (!found) return refuse(name, text, nccl_plugin::kExpectedBudget);
+  // A codec's parameters, the only other `=`, follow a `:`.
+  const std::size_t equals = text.find('=');
+  const bool is_codec = found->error > 0 || equals > text.find(':') || equals == text.npos;
+  if (!is_codec) {
+    const std::string meant = BudgetChoice::kError + text.substr(equals + 1);
+    return refuse(name, text, nccl_plugin::kExpectedBudget + maybe_name(text, {meant}));
+  }
   *value = *found;
   return Status::ok();
 }

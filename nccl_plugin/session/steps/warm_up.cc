@@ -59,7 +59,10 @@ std::size_t warm_up_steps_of(const Codec& codec) {
 std::vector<std::string> warm_up_codecs(const CallSettings& settings) {
   std::vector<std::string> codecs;
   std::istringstream text(settings.warm_up_codecs);
-  for (std::string codec; std::getline(text, codec, kBetween);) codecs.push_back(codec);
+  for (std::string codec; std::getline(text, codec, kBetween);) {
+    const std::size_t begin = std::min(codec.find_first_not_of(' '), codec.size());
+    codecs.push_back(codec.substr(begin, codec.find_last_not_of(' ') + 1 - begin));
+  }
   if (codecs.empty()) codecs.emplace_back(kNoCodec);
   return codecs;
 }

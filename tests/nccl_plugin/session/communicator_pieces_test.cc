@@ -229,6 +229,20 @@ std::uint64_t pieces_of_gradients(const Statistics& statistics) {
   return statistics.calls - others;
 }
 
+/// All of a step's at once, in buffers that are kept or new.
+void compute_gradients(const Steps& of, int step, int rank,
+                       std::vector<std::vector<float>>* buffers) {
+  for (std::size_t i = 0; i < of.counts.size(); ++i) {
+    const auto seed = static_cast<std::uint64_t>(step) + 1;
+    const std::vector<float> values = testing::random_gradient(of.counts[i], seed, rank);
+    if (buffers->size() <= i || of.has_new_buffers) {
+      buffers->push_back(values);
+    } else {
+      std::copy(values.begin(), values.end(), (*buffers)[i].begin());
+    }
+  }
+}
+
 /// Pieces of each step that were taken for those of gradients.
 std::vector<std::uint64_t> gradients_of_steps(const Environment& environment, const Steps& of) {
   std::vector<std::uint64_t> gradients;
@@ -236,11 +250,9 @@ std::vector<std::uint64_t> gradients_of_steps(const Environment& environment, co
     std::vector<std::vector<float>> buffers;
     for (int step = 0; step < of.steps; ++step) {
       const std::uint64_t before = pieces_of_gradients(communicator->statistics());
+      compute_gradients(of, step, communicator->rank(), &buffers);
       for (std::size_t i = 0; i < of.counts.size(); ++i) {
-        if (buffers.size() <= i || of.has_new_buffers) {
-          buffers.push_back(testing::random_gradient(of.counts[i], 1, communicator->rank()));
-        }
-        std::vector<float>& values = of.has_new_buffers ? buffers.back() : buffers[i];
+        std::vector<float>& values = buffers[buffers.size() - of.counts.size() + i];
         const bool has_extent = of.known != PiecewiseTensor::Known::kPadded;
         PiecewiseTensor tensor;
         tensor.known = of.known;
@@ -267,7 +279,7 @@ TEST(CommunicatorPieces, OfGradientsAreKnownOnceTheStepIs) {
   const std::vector<std::uint64_t> gradients =
       gradients_of_steps({{"RINGPRESS_CODEC", "auto"}}, {{30000, 50000, 40000}});
   EXPECT_EQ(gradients.front(), 0U);
-  EXPECT_EQ(std::vector(gradients.begin() + 3, gradients.end()), std::vector<std::uint64_t>(5, 6U));
+  EXPECT_EQ(std::vector(gradients.begin() + 4, gradients.end()), std::vector<std::uint64_t>(4, 6U));
 }
 
 TEST(CommunicatorPieces, OfOneSizeInBuffersOfTheirOwnAreGradients) {

@@ -34,6 +34,7 @@ set(session_tests
   tuning/tuning_test.cc
   calls/call_classes_test.cc
   calls/call_evidence_test.cc
+  calls/class_vote_test.cc
   calls/coordinate_scales_test.cc
   calls/error_guard_test.cc
   loss_scaling_test.cc
@@ -42,7 +43,9 @@ set(session_tests
   steps/warm_up_test.cc
   calls/feedback_limit_test.cc
   random_programs_test.cc
+  calls/residual_spike_test.cc
   calls/tensor_names_test.cc
+  calls/value_sample_test.cc
 )
 if(RINGPRESS_SANITIZE STREQUAL "thread")
   # What ranks decide, in threads that other tests use in the same way (as those with the label not_tsan).

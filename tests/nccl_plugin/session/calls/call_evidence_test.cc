@@ -14,9 +14,9 @@ const void* block(std::size_t number) {
 
 /// So many steps of calls from blocks 0 to `period` - 1, with these pauses before them.
 CallEvidence evidence_of(std::size_t steps, const std::vector<double>& pauses,
-                         double call_seconds = 1e-3) {
+                         double call_seconds = 1e-3, bool has_many_sizes = false) {
   CallEvidence evidence;
-  evidence.begin_steps(pauses.size());
+  evidence.begin_steps(pauses.size(), has_many_sizes);
   for (std::size_t step = 0; step < steps; ++step) {
     for (std::size_t i = 0; i < pauses.size(); ++i) {
       evidence.note({block(i), pauses[i], call_seconds});
@@ -48,7 +48,7 @@ TEST(CallEvidence, EqualCallsTakeLongerToBeTaken) {
 
 TEST(CallEvidence, UnevenPausesBetweenEqualCallsAreOfLayers) {
   CallEvidence evidence;
-  evidence.begin_steps(1);
+  evidence.begin_steps(1, false);
   for (std::size_t i = 0; i < 2 * CallEvidence::kEqualCalls; ++i) {
     evidence.note({block(0), i / 10 % 2 == 0 ? 1e-3 : 2e-3, 1e-3});
   }
@@ -57,8 +57,8 @@ TEST(CallEvidence, UnevenPausesBetweenEqualCallsAreOfLayers) {
 
 TEST(CallEvidence, EachCallHasABufferOfItsOwn) {
   CallEvidence anew, shared;
-  anew.begin_steps(2);
-  shared.begin_steps(2);
+  anew.begin_steps(2, false);
+  shared.begin_steps(2, false);
   for (std::size_t i = 0; i < 20; ++i) {
     const double pause = i % 2 == 0 ? 5e-3 : 1e-3;
     anew.note({block(i), pause, 1e-3});
@@ -68,8 +68,32 @@ TEST(CallEvidence, EachCallHasABufferOfItsOwn) {
   EXPECT_FALSE(shared.looks_like_gradients());
 }
 
-TEST(CallEvidence, SaysNothingWithoutPausesThatAreKnown) {
+/// Over a slow link calls take long; layers still compute between them.
+TEST(CallEvidence, ShortPausesBetweenLongCallsArePauses) {
+  EXPECT_FALSE(evidence_of(4, {1e-3, 1e-3, 1e-3, 1e-3, 1e-3}, 1).looks_like_gradients());
+  EXPECT_TRUE(evidence_of(4, {9e-3, 1e-3, 1e-3, 1e-3, 1e-3}, 1).looks_like_gradients());
+}
+
+TEST(CallEvidence, WithoutPausesThatAreKnownManySizesAreNeeded) {
   EXPECT_FALSE(evidence_of(10, {-1, -1}).looks_like_gradients());
+  EXPECT_TRUE(evidence_of(10, {-1, -1, -1}, 1e-3, true).looks_like_gradients());
+}
+
+TEST(CallEvidence, ValuesThatHardlyChangeAreNoGradients) {
+  for (const float change : {0.01F, 2.0F}) {
+    CallEvidence evidence = evidence_of(4, {5e-3, 1e-3});
+    ValueSample values{};
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] = i % 2 == 0 ? 1.0F : -1.0F;
+    for (std::size_t call = 0; call < 8; ++call) {
+      values[call] += change;
+      values[call + 20] -= 2 * change;
+      if (call % 2 == 0 && change > 1) {
+        for (float& value : values) value = -value;
+      }
+      evidence.values().note(values);
+    }
+    EXPECT_EQ(evidence.looks_like_gradients(), change > 1);
+  }
 }
 
 }  // namespace

@@ -272,6 +272,9 @@ TEST(ErrorGuard, ABudgetMayBeAnError) {
                                     ": expected a codec, or error= and a number above 0, such as "
                                     "error=0.1");
   }
+  EXPECT_EQ(parse_settings({{"RINGPRESS_BUDGET", "erorr=0.1"}}, nullptr).mistake,
+            "RINGPRESS_BUDGET=erorr=0.1: expected a codec, or error= and a number above 0, such as "
+            "error=0.1 (maybe error=0.1?)");
   const Statistics within = run({2, {{"RINGPRESS_BUDGET", "error=0.05"}}, 40});
   ASSERT_EQ(within.errors.size(), 1U);
   EXPECT_LT(within.errors[0].last, 0.05) << "it has more bits, as that is measured";

@@ -23,6 +23,7 @@ std::string observe_files(const Variable& tested, const std::string& codec) {
   fs::create_directory(folder);
   SettingJob job = with_settings(job_with(codec, 40), {tested});
   job.counts = {20000, 30000, 17000};
+  job.environment.emplace_back("RINGPRESS_GRADIENTS", "all");
   const auto run = [&job](int) { return run_setting_job(job).failure; };
   EXPECT_EQ(run_peers(PeerKind::kProcesses, 1, run)[0].text, "");
   std::set<std::string> found;

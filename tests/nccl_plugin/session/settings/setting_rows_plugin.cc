@@ -135,7 +135,7 @@ std::vector<SettingRow> rows_of_plugin() {
   CollNetJob by_rules{{{"RINGPRESS_CODEC", "none"}}};
   CollNetJob automatic{{{"RINGPRESS_CODEC", "auto"}, {"RINGPRESS_DETERMINISTIC", "1"}}, {40000}, 6};
   CollNetJob of_budget = automatic;
-  of_budget.counts = {40000, 20000, 30000};
+  of_budget.environment.emplace_back("RINGPRESS_GRADIENTS", "all");
   CollNetJob by_tcp{{{"RINGPRESS_SHM", "0"}}};
   const auto looking = [&by_tcp](std::string (*look)()) {
     CollNetJob job = by_tcp;

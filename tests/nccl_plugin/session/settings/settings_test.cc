@@ -196,17 +196,16 @@ TEST(Settings, AWrongValueLeavesTheDefault) {
 
 TEST(Settings, AnUnknownNameIsAWarningWithTheNearestName) {
   std::vector<std::string> warnings;
-  const Environment environment = {{"RINGPRESS_CODEX", "q4"},
-                                   {"RINGPRESS_codec", "q4"},
-                                   {"RINGPRESS_PERF_RANK", "0"},
-                                   {"RINGPRESS_Socket_ifname", "lo"},
-                                   {"RINGPRESSURE", "1"}};
+  const Environment environment = {{"RINGPRESS_CODEX", "q4"},    {"RINGPRESS_codec", "q4"},
+                                   {"RINGPRESS_PERF_RANK", "0"}, {"RINGPRESS_Socket_ifname", "lo"},
+                                   {"RINGPRESS_WARMUP", "100"},  {"RINGPRESSURE", "1"}};
   EXPECT_EQ(parse_settings(environment, &warnings).mistake, "");
   const std::vector<std::string> expected = {
       "unknown setting RINGPRESS_CODEX is ignored (maybe RINGPRESS_CODEC?)",
       "unknown setting RINGPRESS_codec is ignored (maybe RINGPRESS_CODEC?)",
       "unknown setting RINGPRESS_PERF_RANK is ignored",  // Nothing is near it.
-      "unknown setting RINGPRESS_Socket_ifname is ignored (maybe RINGPRESS_SOCKET_IFNAME?)"};
+      "unknown setting RINGPRESS_Socket_ifname is ignored (maybe RINGPRESS_SOCKET_IFNAME?)",
+      "unknown setting RINGPRESS_WARMUP is ignored (maybe RINGPRESS_WARMUP_STEPS?)"};
   EXPECT_EQ(warnings, expected);
 }
 

@@ -79,8 +79,13 @@ TEST(WarmUp, HasItsCodecsOneAfterTheOther) {
   }
 }
 
+TEST(WarmUp, SpacesBetweenCodecsAreOfNoMatter) {
+  const CallSettings settings = settings_of({{"RINGPRESS_WARMUP_CODECS", " none; q8 ;q4"}});
+  EXPECT_EQ(warm_up_codecs(settings), (std::vector<std::string>{"none", "q8", "q4"}));
+}
+
 TEST(WarmUp, RefusesWhatIsNoCodec) {
-  for (const char* const codecs : {"q9", ";q8", "none,q8", "q8;;q4", "topk:density=2"}) {
+  for (const char* const codecs : {"q9", ";q8", "none,q8", "q8;;q4", "q8; ;q4", "topk:density=2"}) {
     const Settings settings = settings_of({{"RINGPRESS_WARMUP_CODECS", codecs}});
     const Status status = check_warm_up(settings);
     EXPECT_FALSE(status.is_ok()) << codecs;

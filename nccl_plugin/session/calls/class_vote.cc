@@ -1,0 +1,40 @@
+#include "nccl_plugin/session/calls/class_vote.h"
+
+namespace ringpress::nccl_plugin {
+namespace {
+
+// Before the first vote, and whose values are looked at before each.
+constexpr std::size_t kStepsOfVote = 2;
+constexpr std::size_t kLeastCallsToVote = 8, kLeastCallsOfValues = 8;
+
+}  // namespace
+
+void ClassVote::note(const CallEvidence::Seen& seen, const ValueSample& values) {
+  evidence_.note(seen);
+  has_room_ = wants_values();
+  if (has_room_) evidence_.values().note(values);
+}
+
+void ClassVote::begin_steps(std::size_t period, bool has_many_sizes, bool is_open) {
+  evidence_.begin_steps(period, has_many_sizes);
+  period_ = period;
+  calls_ = 0;
+  next_ = std::max(kStepsOfVote * period, kLeastCallsToVote);
+  is_open_ = is_open;
+}
+
+void ClassVote::count_call() {
+  ++calls_;
+  is_due_ = is_open_ && calls_ == next_;
+}
+
+void ClassVote::end() {
+  next_ *= 2;
+  evidence_.values().clear();
+}
+
+bool ClassVote::wants_values() const {
+  return is_open_ && next_ - calls_ <= std::max(kStepsOfVote * period_, kLeastCallsOfValues);
+}
+
+}  // namespace ringpress::nccl_plugin

@@ -1,0 +1,92 @@
+#include "nccl_plugin/session/calls/class_vote.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace ringpress::nccl_plugin {
+namespace {
+
+/// The calls of `total`, from the first one that counts on, at which the ranks vote.
+std::vector<std::size_t> votes_of(std::size_t period, std::size_t total) {
+  ClassVote vote;
+  vote.begin_steps(period, false, true);
+  std::vector<std::size_t> votes;
+  for (std::size_t call = 1; call <= total; ++call) {
+    vote.note({}, {});
+    vote.count_call();
+    if (!vote.is_due()) continue;
+    votes.push_back(call);
+    vote.end();
+  }
+  return votes;
+}
+
+TEST(ClassVote, ComesEverMoreSeldom) {
+  EXPECT_EQ(votes_of(1, 100), (std::vector<std::size_t>{8, 16, 32, 64}));
+  EXPECT_EQ(votes_of(5, 100), (std::vector<std::size_t>{10, 20, 40, 80}));
+}
+
+TEST(ClassVote, IsNotHeldOnStepsThatAreKnown) {
+  ClassVote vote;
+  vote.begin_steps(3, true, false);
+  for (int call = 0; call < 100; ++call) {
+    vote.note({}, {});
+    vote.count_call();
+    EXPECT_FALSE(vote.is_due());
+    EXPECT_FALSE(vote.wants_values());
+  }
+}
+
+/// Each call reads memory for them.
+TEST(ClassVote, WantsValuesOfTheStepsBeforeAVoteAlone) {
+  ClassVote vote;
+  vote.begin_steps(5, false, true);
+  std::size_t wanted = 0;
+  for (std::size_t call = 1; call <= 80; ++call) {
+    const bool wants = vote.wants_values();
+    wanted += wants ? 1 : 0;
+    vote.note({}, {});
+    EXPECT_EQ(vote.has_room_for_values(), wants);
+    vote.count_call();
+    if (vote.is_due()) vote.end();
+  }
+  EXPECT_EQ(wanted, 40u);  // Ten of them before each of four votes.
+}
+
+TEST(ClassVote, ACallThatIsNotOfTheStepIsNotVotedOn) {
+  ClassVote vote;
+  vote.begin_steps(1, false, true);
+  for (int call = 0; call < 8; ++call) {
+    vote.note({}, {});
+    vote.count_call();
+  }
+  EXPECT_TRUE(vote.is_due());
+  EXPECT_TRUE(vote.has_room_for_values());
+  vote.skip_call();
+  EXPECT_FALSE(vote.is_due());
+  EXPECT_FALSE(vote.has_room_for_values());
+}
+
+/// Values that are known once the call runs count as well.
+TEST(ClassVote, AnswersByValuesThatComeLate) {
+  for (const bool is_gradient : {true, false}) {
+    ClassVote vote;
+    vote.begin_steps(3, true, true);
+    int buffers[3];
+    for (std::size_t call = 0; call < 6; ++call) {
+      vote.note({&buffers[call % 3], call % 3 == 0 ? 5e-3 : 1e-3, 1e-3}, {});
+      ValueSample values;
+      for (std::size_t i = 0; i < values.size(); ++i) {
+        const bool is_below = i % 2 == 0 || (is_gradient && call % 2 == 0 && i % 4 == 1);
+        values[i] = is_below ? -1.0F : 1.0F;
+      }
+      vote.complete_values(values);
+      vote.count_call();
+    }
+    EXPECT_EQ(vote.answer(!is_gradient), is_gradient);
+  }
+}
+
+}  // namespace
+}  // namespace ringpress::nccl_plugin
