@@ -24,8 +24,14 @@ const char* text_of(CallClass call_class) {
       return "the communicator's name says that it is not for gradients";
     case CallClass::kUntold:
       return "NCCL does not tell which tensor it is of: it may be of no gradient";
-    case CallClass::kUnlike:
-      return "its buffers, pauses or values are not known to be those of gradients";
+    case CallClass::kUnsaid:
+      return "its buffers and pauses are not known to be those of gradients";
+    case CallClass::kPauses:
+      return "no long pause is known between the steps that it is of";
+    case CallClass::kBuffers:
+      return "its buffers change from step to step, or other calls of the step have them too";
+    case CallClass::kValues:
+      return "its values have one sign, or hardly change from step to step";
   }
   return "not known to be a gradient";
 }

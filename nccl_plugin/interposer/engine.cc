@@ -81,10 +81,13 @@ ncclResult_t Engine::reduce(const Call& call) noexcept {
   bool accepted = false, is_deferred = false;
   PlannedCall ours{call};
   const Status planned = catch_all([&] {
+    const CallsWithOptions with_options(ours.call.options);
     accepted = comm->planner().plan(&ours);
     if (!accepted) return Status::ok();
     ThreadGroup& mine = thread_group(real_);
     is_deferred = mine.depth > 0;
+    // The program may end it before its group.
+    if (is_deferred) ours.call.config = nullptr;
     if (is_deferred) mine.calls.push_back({comm, ours});
     return Status::ok();
   });
@@ -93,6 +96,27 @@ ncclResult_t Engine::reduce(const Call& call) noexcept {
   if (is_deferred) return ncclSuccess;
   AcceptedCall now{std::move(comm), ours};
   return run_calls(real_, {&now, 1});
+}
+
+/// Options are read on all communicators, as a mistake is one wherever it is made.
+ncclResult_t Engine::reduce_as_asked(const Call& call, const ncclCollConfig_t* config) noexcept {
+  if (config == nullptr) return reduce(call);
+  Call asked = call;
+  asked.config = config;
+  if (!is_configuration(config)) return exact(real_, asked);
+  const Status status = catch_all([&]() -> Status {
+    RINGPRESS_ASSIGN_OR_RETURN(asked.options, call_options_of(*config));
+    if (asked.options.codec.empty() || is_no_codec(asked.options.codec)) return Status::ok();
+    const std::shared_ptr<Comm> comm = table_.find(call.comm);
+    if (comm == nullptr || comm->lifetime().is_left_alone()) return Status::ok();
+    return comm->planner().check_codec(asked.options.codec);
+  });
+  if (status.is_ok()) return reduce(asked);
+  static_cast<void>(catch_all([&status] {
+    set_last_error("ringpress: " + status.message());
+    return Status::ok();
+  }));
+  return to_nccl_result(status.code());
 }
 
 void Engine::set_left_alone(ncclComm_t handle, bool is_left_alone) noexcept {

@@ -31,6 +31,9 @@ class Engine {
 
   /// An all-reduce or reduce-scatter: now, or at the end of this thread's group.
   ncclResult_t reduce(const Call& call) noexcept;
+  /// The same of one that has a configuration of its own, or null. Options of ours that are wrong
+  /// are refused; the real library says what else is.
+  ncclResult_t reduce_as_asked(const Call& call, const ncclCollConfig_t* config) noexcept;
 
   ncclResult_t group_start() noexcept;
   ncclResult_t group_end() noexcept;

@@ -185,6 +185,25 @@ ncclResult_t all_gather(const void* send, void* receive, size_t count, ncclDataT
   return engine->reduce(
       {CollectiveKind::kAllGather, send, receive, count, dtype, ncclSum, comm, stream});
 }
+// The same with what a program says of one call.
+ncclResult_t all_reduce_config(const void* send, void* receive, size_t count, ncclDataType_t dtype,
+                               ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream,
+                               const ncclCollConfig_t* config) {
+  return engine->reduce_as_asked(
+      {CollectiveKind::kAllReduce, send, receive, count, dtype, op, comm, stream}, config);
+}
+ncclResult_t reduce_scatter_config(const void* send, void* receive, size_t count,
+                                   ncclDataType_t dtype, ncclRedOp_t op, ncclComm_t comm,
+                                   cudaStream_t stream, const ncclCollConfig_t* config) {
+  return engine->reduce_as_asked(
+      {CollectiveKind::kReduceScatter, send, receive, count, dtype, op, comm, stream}, config);
+}
+ncclResult_t all_gather_config(const void* send, void* receive, size_t count, ncclDataType_t dtype,
+                               ncclComm_t comm, cudaStream_t stream,
+                               const ncclCollConfig_t* config) {
+  return engine->reduce_as_asked(
+      {CollectiveKind::kAllGather, send, receive, count, dtype, ncclSum, comm, stream}, config);
+}
 ncclResult_t comm_get_async_error(ncclComm_t comm, ncclResult_t* error) {
   return engine->async_error(comm, error);
 }
@@ -227,6 +246,9 @@ extern "C" RINGPRESS_EXPORT int ringpressOpenEngine(const ringpressRealNccl* rea
                 interposer::all_reduce,
                 interposer::reduce_scatter,
                 interposer::all_gather,
+                interposer::all_reduce_config,
+                interposer::reduce_scatter_config,
+                interposer::all_gather_config,
                 interposer::comm_get_async_error,
                 interposer::get_last_error};
   return 0;

@@ -10,7 +10,7 @@
 
 #include "ringpress/nccl.h"
 
-#define RINGPRESS_ENGINE_VERSION 3
+#define RINGPRESS_ENGINE_VERSION 4
 
 /* The functions that the engine takes part in. */
 #define RINGPRESS_INTERCEPTED(X) \
@@ -35,6 +35,9 @@
   X(AllReduce)                   \
   X(ReduceScatter)               \
   X(AllGather)                   \
+  X(AllReduceConfig)             \
+  X(ReduceScatterConfig)         \
+  X(AllGatherConfig)             \
   X(CommGetAsyncError)           \
   X(GetLastError)
 

@@ -15,6 +15,7 @@
 #include "nccl_plugin/session/steps/warm_up.h"
 #include "ring/factory.h"
 #include "ringpress/internal/communicator.h"
+#include "ringpress/internal/names.h"
 #include "ringpress/internal/planner.h"
 
 namespace ringpress::nccl_plugin {
@@ -24,8 +25,9 @@ Status check_codec(const Settings& settings) {
   if (settings.codec.is_automatic()) return Status::ok();
   Status known = compress_kernels::normalize_specification(*settings.codec.specification).status();
   if (known.is_ok()) return known;
-  return {known.code(),
-          "RINGPRESS_CODEC=" + *settings.codec.specification + ": " + known.message()};
+  return {known.code(), "RINGPRESS_CODEC=" + *settings.codec.specification + ": " +
+                            known.message() +
+                            maybe_name(*settings.codec.specification, {CodecChoice::kAutomatic})};
 }
 
 /// Codecs that are for error feedback, of calls that have none.

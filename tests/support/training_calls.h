@@ -31,7 +31,6 @@ enum class Parallelism {
   kTwoStacks,         // The same, of an encoder and a decoder.
   kSequenceParallel,  // Megatron: activations are gathered and scattered.
   kServing,           // Forward alone.
-  kEqualBuckets,      // Replicas whose buckets have one size.
   kEmbeddings,        // Pipeline: the first stage and the last have one tensor in common.
   kExperts,           // Replicas of experts; what routers count is summed up too.
   kStatistics,  // Batch norm over all ranks, in float32 of up to 2048 channels, beside replicas.
@@ -41,19 +40,21 @@ enum class Parallelism {
   kServingThree,      // The same, forward alone.
   kEvaluations,       // After each batch: losses, hits by class, scores.
   kCentroids,         // Clustering: sums, counts and distances of clusters.
+  kEvaluatingOften,   // Replicas, and sums of an evaluation, of the same sizes, every fifth step.
+  kModelBeside,       // Replicas, and one layer's parameters are averaged each step.
   kModels,            // Parameters are averaged after many local steps.
   kHistograms,        // Boosted trees: gradients by bin, twice as many at each level.
 };
 inline constexpr Parallelism kParallelisms[] = {
-    Parallelism::kReplicas,         Parallelism::kAccumulating,     Parallelism::kEvaluating,
-    Parallelism::kOneBucket,        Parallelism::kShardedLayers,    Parallelism::kKeptLayers,
-    Parallelism::kShardedReplicas,  Parallelism::kShardedStates,    Parallelism::kShardedGradients,
-    Parallelism::kShardedAll,       Parallelism::kTensorParallel,   Parallelism::kTwoStacks,
-    Parallelism::kSequenceParallel, Parallelism::kServing,          Parallelism::kEmbeddings,
-    Parallelism::kEqualBuckets,     Parallelism::kExperts,          Parallelism::kStatistics,
-    Parallelism::kAveraging,        Parallelism::kThreeActivations, Parallelism::kServingThree,
-    Parallelism::kEvaluations,      Parallelism::kCentroids,        Parallelism::kModels,
-    Parallelism::kHistograms};
+    Parallelism::kReplicas,         Parallelism::kAccumulating,   Parallelism::kEvaluating,
+    Parallelism::kOneBucket,        Parallelism::kShardedLayers,  Parallelism::kKeptLayers,
+    Parallelism::kShardedReplicas,  Parallelism::kShardedStates,  Parallelism::kShardedGradients,
+    Parallelism::kShardedAll,       Parallelism::kTensorParallel, Parallelism::kTwoStacks,
+    Parallelism::kSequenceParallel, Parallelism::kServing,        Parallelism::kEmbeddings,
+    Parallelism::kExperts,          Parallelism::kStatistics,     Parallelism::kAveraging,
+    Parallelism::kThreeActivations, Parallelism::kServingThree,   Parallelism::kEvaluations,
+    Parallelism::kCentroids,        Parallelism::kModels,         Parallelism::kHistograms,
+    Parallelism::kEvaluatingOften,  Parallelism::kModelBeside};
 
 struct TrainingCall {
   nccl_plugin::TensorCall call;  // With the count of the whole tensor.
@@ -75,6 +76,9 @@ class TrainingCalls {
     free_blocks_ = between(1, 4);
     make_parameters();
     make_buckets();
+    const bool has_others =
+        training == Parallelism::kEvaluatingOften || training == Parallelism::kModelBeside;
+    if (has_others && buckets_.size() == 1) buckets_.push_back(buckets_[0] / 2);
   }
 
   std::vector<TrainingCall> step(std::size_t number) {
@@ -123,9 +127,6 @@ class TrainingCalls {
       case Parallelism::kSequenceParallel:
         add_sequence_parallel();
         break;
-      case Parallelism::kEqualBuckets:
-        add_buckets(std::vector<std::size_t>(micro_batches_ + 1, 4 * width_ * width_));
-        break;
       case Parallelism::kServing:
         keeps_activations_ = false;
         for (std::size_t i = 0; i < 2 * layers_; ++i) {
@@ -161,6 +162,19 @@ class TrainingCalls {
         break;
       case Parallelism::kCentroids:
         add_sums({1000 * width_, 64 * 1024, tokens_ * 100}, Values::kSlow, true);
+        break;
+      case Parallelism::kEvaluatingOften:
+        add_buckets(buckets_);
+        if (number % 5 != 4) break;
+        for (std::size_t i = 0; i < 3; ++i) {
+          evaluations_ += 1;
+          add(reduce(100000 + 1000 * i, gradient(100000 + evaluations_), DType::kFloat32), kShort,
+              false);
+        }
+        break;
+      case Parallelism::kModelBeside:
+        add_buckets(buckets_);
+        add_sum(width_ * 1001, gradient(90000), Values::kSlow, kShort);
         break;
       case Parallelism::kModels:
         add_sums(buckets_, Values::kSlow, true);
@@ -369,6 +383,7 @@ class TrainingCalls {
   std::size_t layers_ = 0, width_ = 0, tokens_ = 0, micro_batches_ = 0;
   bool keeps_activations_ = false;
   std::size_t free_blocks_ = 1;
+  std::size_t evaluations_ = 0;
   DType type_ = DType::kFloat32;
   std::vector<std::size_t> parameters_, buckets_, first_buckets_;
   std::vector<TrainingCall> calls_;

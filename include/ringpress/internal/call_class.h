@@ -17,10 +17,14 @@ enum class CallClass : std::uint8_t {
   kBesideGathers,  // Its shards alternate with all-gathers, as those of activations do.
   kNamed,          // By the communicator's name it is for something else.
   kUntold,         // NCCL does not tell which tensor it is of.
-  kUnlike,         // The ranks' buffers, pauses or values are not those of gradients, so far.
+  // What a rank has said against its being a gradient.
+  kUnsaid,   // They have not voted yet, or not said what.
+  kPauses,   // No pause of its step is long, as far as is known.
+  kBuffers,  // Its buffers change, or are those of others.
+  kValues,   // Its values have one sign, or hardly change.
 };
 
-inline constexpr std::size_t kCallClassCount = 8;
+inline constexpr std::size_t kCallClassCount = 11;
 
 }  // namespace ringpress
 

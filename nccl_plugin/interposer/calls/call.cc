@@ -1,5 +1,9 @@
 #include "nccl_plugin/interposer/calls/call.h"
 
+#include <cstddef>
+
+#include "nccl_plugin/session/calls/option_list.h"
+
 namespace ringpress::nccl_plugin::interposer {
 namespace {
 
@@ -21,7 +25,33 @@ class ExactCall final : public StreamCall {
   const Call call_;
 };
 
+/// By the functions that came with configurations of calls.
+ncclResult_t run_as_asked(const ringpressRealNccl& real, const Call& call) {
+  if (call.kind == CollectiveKind::kAllGather) {
+    return real.AllGatherConfig(call.send, call.receive, call.count, call.dtype, call.comm,
+                                call.stream, call.config);
+  }
+  const auto function =
+      call.kind == CollectiveKind::kReduceScatter ? real.ReduceScatterConfig : real.AllReduceConfig;
+  return function(call.send, call.receive, call.count, call.dtype, call.op, call.comm, call.stream,
+                  call.config);
+}
+
 }  // namespace
+
+bool is_configuration(const ncclCollConfig_t* config) {
+  constexpr std::size_t kSmallest = offsetof(ncclCollConfig_t, ext) + sizeof(config->ext);
+  return config->magic == NCCL_API_MAGIC && config->size >= kSmallest;
+}
+
+Result<CallOptions> call_options_of(const ncclCollConfig_t& config) {
+  constexpr std::size_t kTagEnd =
+      offsetof(ncclCollConfig_t, userProfilerTag) + sizeof(config.userProfilerTag);
+  CallOptions options;
+  RINGPRESS_RETURN_IF_ERROR(read_options(config.ext, &options));
+  if (config.size >= kTagEnd) options.tag = config.userProfilerTag;
+  return options;
+}
 
 TensorCall tensor_of(const Call& call, std::size_t count) {
   return {call.kind, count, static_cast<DType>(call.dtype), static_cast<ReduceOp>(call.op),
@@ -34,6 +64,7 @@ std::uint64_t capture_of(Device& device, const Call& call) {
 }
 
 ncclResult_t run_exactly(const ringpressRealNccl& real, const Call& call) {
+  if (call.config != nullptr) return run_as_asked(real, call);
   if (call.kind == CollectiveKind::kAllGather) {
     return real.AllGather(call.send, call.receive, call.count, call.dtype, call.comm, call.stream);
   }

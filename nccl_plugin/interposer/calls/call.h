@@ -10,6 +10,7 @@
 #include "nccl_plugin/preload/engine.h"
 #include "nccl_plugin/session/calls/error_feedback.h"
 #include "ringpress/internal/call_class.h"
+#include "ringpress/internal/call_options.h"
 #include "ringpress/internal/decision.h"
 #include "ringpress/internal/device.h"
 
@@ -27,7 +28,14 @@ struct Call {
   cudaStream_t stream = nullptr;
   const void* tensor = nullptr;  // What it is known by from step to step; null: `send`.
   CallClass call_class = CallClass::kUnknown;  // When it was made.
+  CallOptions options{};
+  const ncclCollConfig_t* config = nullptr;  // For the real library; null: none.
 };
+
+/// Whether it may be looked into: it starts as NCCL's initializer does.
+bool is_configuration(const ncclCollConfig_t* config);
+/// What it says to this library (ringpress.h). kInvalidArgument: an option of ours is wrong.
+Result<CallOptions> call_options_of(const ncclCollConfig_t& config);
 
 /// What error feedback and sums know a call by; `count`: elements that are kept of it.
 TensorCall tensor_of(const Call& call, std::size_t count);

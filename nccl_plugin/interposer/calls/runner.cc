@@ -121,6 +121,7 @@ class Clique {
     queue.started = std::chrono::steady_clock::now();
     queue.step = 0;
     queue.exact_because = {};
+    const CallsWithOptions with_options(queue.planned().call.options);
     RINGPRESS_ASSIGN_OR_RETURN(queue.running, queue.comm->starter().start(queue.planned()));
     return Status::ok();
   }
@@ -133,7 +134,7 @@ class Clique {
       Comm& comm = *asking[i]->comm;
       exchanges.push_back({comm.handle(),
                            &comm.exchange(),
-                           {could[i].is_ok() && comm.planner().vote(asking[i]->planned()) ? 1 : 0},
+                           {could[i].is_ok() ? comm.planner().vote(asking[i]->planned()) : 0},
                            Status::ok()});
     }
     RINGPRESS_RETURN_IF_ERROR(exchange_among(asking, exchanges));
@@ -141,7 +142,7 @@ class Clique {
       Queue& queue = *asking[i];
       const std::vector<std::int32_t>& numbers = exchanges[i].numbers;
       const auto unable = std::find(numbers.begin(), numbers.end(), 0);
-      queue.comm->planner().note_agreement(queue.planned(), unable == numbers.end());
+      queue.comm->planner().note_agreement(queue.planned(), numbers);
       if (queue.planned().votes) RINGPRESS_RETURN_IF_ERROR(could[i]);
       if (unable == numbers.end() || queue.planned().votes) continue;
       const auto rank = static_cast<std::uint32_t>(unable - numbers.begin());

@@ -1,7 +1,9 @@
 #include "nccl_plugin/interposer/comm/call_planner.h"
 
+#include <algorithm>
 #include <chrono>
 #include <optional>
+#include <string>
 
 #include "nccl_plugin/errors/warn_once.h"
 #include "nccl_plugin/session/calls/named_codec.h"
@@ -85,6 +87,15 @@ bool CallPlanner::choose(PlannedCall* planned) {
   pass_over(call, decision);
   decision = left_exact(decision, ExactReason::kNothingGained);
   return false;
+}
+
+/// What a call may ask for is made with the communicator, so that no rank lacks it.
+Status CallPlanner::check_codec(std::string_view codec) const {
+  if (parts_.codecs.find(Call{}, codec) != nullptr) return Status::ok();
+  return {Code::kInvalidArgument,
+          "config.ext: RINGPRESS_OPTION_CODEC: \"" + std::string(codec) +
+              "\" is none that calls on streams may ask for: there are \"exact\", q2 to q8, and "
+              "what RINGPRESS_CODEC, RINGPRESS_BUDGET and RINGPRESS_RULES name"};
 }
 
 /// The same on all ranks. What a rule leaves as it is comes at once; a graph would repeat what was
@@ -188,7 +199,8 @@ void CallPlanner::tell_sequence(const PlannedCall& planned) {
   if (!planned.is_new) {
     const Way way = parts_.way_of(call, planned.decision);
     const std::size_t count = parts_.policy.residual_count(call, way);
-    const bool asks = count == call.count && keeps_residual(call, planned.decision, count);
+    const bool asks = count == call.count && call.options.key == 0 &&
+                      keeps_residual(call, planned.decision, count);
     if (asks) users.add(CallUser::kFeedback);
     if (is_all_reduce && parts_.scales != nullptr) users.add(CallUser::kScales);
   }
@@ -220,8 +232,15 @@ bool CallPlanner::needs_agreement(const PlannedCall& planned) const {
   return memory.is_needed(bytes, graph_of(planned));
 }
 
-void CallPlanner::note_agreement(const PlannedCall& planned, bool all_can) {
-  if (planned.votes) return classes_.apply(all_can);
+void CallPlanner::note_agreement(const PlannedCall& planned, std::span<const std::int32_t> votes) {
+  const bool all_can = std::find(votes.begin(), votes.end(), 0) == votes.end();
+  if (planned.votes) {
+    ClassBallot of_all;
+    for (const std::int32_t vote : votes) {
+      of_all.add(vote == 0 ? ClassBallot::of_no() : ClassBallot::of_number(vote - 1));
+    }
+    return classes_.apply(of_all);
+  }
   parts_.kept->agreement().note(projected_bytes(planned.call), graph_of(planned), all_can);
 }
 

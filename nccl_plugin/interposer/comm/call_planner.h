@@ -5,6 +5,8 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <span>
+#include <string_view>
 
 #include "nccl_plugin/interposer/calls/call.h"
 #include "nccl_plugin/interposer/comm/parts.h"
@@ -27,6 +29,10 @@ class CallPlanner {
   /// compressed, or may be when it takes its turn; else the decision says why not.
   bool choose(PlannedCall* planned);
 
+  /// Whether calls may ask for it: kInvalidArgument says what they may ask for. The same on all
+  /// ranks.
+  Status check_codec(std::string_view codec) const;
+
   /// The residual of a call that goes without it keeps its place.
   void pass_over(const Call& call, const Decision& decision);
   /// The sequence of calls is told of a call that starts, for all who will ask about it then.
@@ -39,11 +45,14 @@ class CallPlanner {
   /// makes it, and all ranks tell each other whether it could before they go on. The same on all
   /// ranks.
   bool needs_agreement(const PlannedCall& planned) const;
-  /// What this rank tells the others of a call that it could begin.
-  bool vote(const PlannedCall& planned) const { return !planned.votes || classes_.vote(); }
-  /// What the ranks have told each other: all have what the call needs, or calls like it are left
-  /// to the real library from now on. Of one that votes: such calls are gradients, or not.
-  void note_agreement(const PlannedCall& planned, bool all_can);
+  /// What this rank tells the others of a call that it could begin: more than 0.
+  std::int32_t vote(const PlannedCall& planned) const {
+    return planned.votes ? 1 + classes_.vote().number() : 1;
+  }
+  /// What the ranks have told each other; 0: it could not begin. All have what the call needs, or
+  /// calls like it are left to the real library from now on. Of one that votes: what such calls
+  /// are.
+  void note_agreement(const PlannedCall& planned, std::span<const std::int32_t> votes);
   /// 0 for a call that is never projected.
   std::size_t projected_bytes(const Call& call) const;
 

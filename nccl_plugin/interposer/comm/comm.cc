@@ -16,6 +16,8 @@
 namespace ringpress::nccl_plugin::interposer {
 namespace {
 
+// What calls may ask for where they have configurations of their own (NCCL 2.31).
+constexpr std::array kCodecsOfCalls = {"q2", "q3", "q4", "q5", "q6", "q7", "q8"};
 constexpr std::array kCompressible = {DType::kFloat32, DType::kFloat16, DType::kBfloat16};
 
 /// Where calls may have coordinate scales by default, as rank 0 decides: what these take.
@@ -94,6 +96,10 @@ Status Comm::prepare_codecs() {
       RINGPRESS_RETURN_IF_ERROR(
           parts_.codecs.prepare(dtype, op, parts_.policy.usual_codec(dtype, op)));
       for (const std::string& codec : rule_codecs(parts_.settings)) {
+        RINGPRESS_RETURN_IF_ERROR(parts_.codecs.prepare(dtype, op, codec));
+      }
+      if (parts_.real.AllReduceConfig == nullptr) continue;
+      for (const char* const codec : kCodecsOfCalls) {
         RINGPRESS_RETURN_IF_ERROR(parts_.codecs.prepare(dtype, op, codec));
       }
     }

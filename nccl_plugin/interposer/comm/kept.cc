@@ -77,7 +77,7 @@ Kept KeptMemory::find(const TensorCall& tensor, const ToKeep& wanted, const Room
   has_place_ = true;
   // Projections are made in the caller's stream.
   residuals_.use(wanted.memory_count > 0 ? stream : room.lane->stream());
-  return feedback_.find(tensor, wanted);
+  return feedback_.find(tensor, wanted, name_of_call());
 }
 
 /// What lasts as long as a captured call's graph.
@@ -92,7 +92,7 @@ Kept KeptMemory::find_captured(std::size_t count, const ToKeep& wanted, Workspac
 }
 
 void KeptMemory::pass(const TensorCall& tensor) {
-  feedback_.pass(tensor);
+  feedback_.pass(tensor, name_of_call());
   has_place_ = true;
 }
 

@@ -115,7 +115,7 @@ PlanRequest CommPolicy::request(const Call& call) const {
   PlanRequest request = request_of(shape_, call.kind, whole_count(call.kind, call.count, size_),
                                    static_cast<DType>(call.dtype), reduction);
   request.call_class = call.call_class;
-  return request;
+  return with_options(request, &call.options);
 }
 
 Way CommPolicy::way(const Decision& decision, const Call& call, bool is_projected) const {

@@ -7,7 +7,7 @@
 namespace ringpress::nccl_plugin {
 namespace {
 
-// A step of so many sizes, and of most calls with one of their own, is of buckets.
+// Shards of so many sizes are none of activations, which have one or two.
 constexpr std::size_t kSizesOfBuckets = 3;
 // All-gathers in a row: parameters for the layers of a forward pass. (Those of activations come one
 // or two at a time.)
@@ -43,11 +43,6 @@ std::size_t calls_of(std::span<const TensorCall> step, CollectiveKind kind) {
       step.begin(), step.end(), [kind](const TensorCall& call) { return is_of(call, kind); }));
 }
 
-bool has_many_sizes(std::span<const TensorCall> step) {
-  const std::size_t sizes = sizes_of(step, CollectiveKind::kAllReduce);
-  return sizes >= kSizesOfBuckets && 2 * sizes > calls_of(step, CollectiveKind::kAllReduce);
-}
-
 /// The most calls of this kind without any of `other` between them. The step goes round.
 std::size_t longest_row(std::span<const TensorCall> step, CollectiveKind kind,
                         CollectiveKind other) {
@@ -75,6 +70,22 @@ CallClass classify_scatters(std::span<const TensorCall> step) {
   return comes_in_row || gathers_ahead ? CallClass::kGradient : CallClass::kBesideGathers;
 }
 
+CallClass class_by(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::kGradients:
+      return CallClass::kGradient;
+    case Verdict::kUnsaid:
+      return CallClass::kUnsaid;
+    case Verdict::kPauses:
+      return CallClass::kPauses;
+    case Verdict::kBuffers:
+      return CallClass::kBuffers;
+    case Verdict::kValues:
+      return CallClass::kValues;
+  }
+  return CallClass::kUnsaid;
+}
+
 TensorCall shape_of(const PlanRequest& request) {
   return {request.kind, request.count, request.dtype, request.op};
 }
@@ -92,7 +103,6 @@ StepClasses classify_step(std::span<const TensorCall> step, NamedFor name) {
   StepClasses found;
   found.reduce_scatters = classify_scatters(step);
   found.is_open = calls_of(step, CollectiveKind::kAllReduce) > 0;
-  if (found.is_open) found.all_reduces = CallClass::kUnlike;
   return found;
 }
 
@@ -106,7 +116,7 @@ CallClasses::CallClasses(const CallSettings& settings, std::string_view name,
 
 void CallClasses::observe(const PlanRequest& request, const CallEvidence::Seen& seen,
                           const ValueSample& values) {
-  ballot_.skip_call();
+  vote_.skip_call();
   if (!is_of_interest(request)) return;
   TensorCall call = shape_of(request);
   if (takes_all_) {
@@ -115,45 +125,58 @@ void CallClasses::observe(const PlanRequest& request, const CallEvidence::Seen& 
   }
   call.layout = request.pre_multiplied ? 1 : 0;
   const CallPlaces places = sequence_->ask(CallUser::kClass, call);
-  CallEvidence::Seen call_seen = seen;
-  call_seen.is_all_reduce = request.kind == CollectiveKind::kAllReduce;
-  ballot_.note(call_seen, values);
-  if (!places.by_shape) return ballot_.break_step();
+  if (!places.by_shape) return vote_.break_step();
   if (places.shapes.cycle().id != step_id_) begin_step(places.shapes);
-  ballot_.count_call();
+  CallEvidence::Seen of_step = seen;
+  of_step.is_all_reduce = request.kind == CollectiveKind::kAllReduce;
+  of_step.shape = number_of(call);
+  vote_.note(of_step, values);
 }
 
-/// Another sequence of calls repeats from now on.
+/// Another sequence of calls repeats from now on. What was known of a shape holds until the ranks
+/// have voted.
 void CallClasses::begin_step(const CallPattern& shapes) {
   step_id_ = shapes.cycle().id;
   const auto& step = shapes.cycle().calls;
   step_.assign(step.begin(), step.end());
   found_ = classify_step(step_, name_);
-  if (found_.is_open && is_known_for_gradients()) found_.all_reduces = CallClass::kGradient;
-  ballot_.begin_steps(step_.size(), has_many_sizes(step_), found_.is_open);
+  shapes_.clear();
+  known_ballot_ = {};
+  for (const TensorCall& call : step_) {
+    if (!is_of(call, CollectiveKind::kAllReduce) || number_of(call) < shapes_.size()) continue;
+    shapes_.push_back(call);
+    if (known_.of(call) == CallClass::kGradient) continue;
+    known_ballot_.add(shapes_.size() - 1, Verdict::kUnsaid);
+  }
+  vote_.begin_steps(step_.size(), found_.is_open);
   note_step();
 }
 
-void CallClasses::apply(bool all_say_gradients) {
-  found_.all_reduces = all_say_gradients ? CallClass::kGradient : CallClass::kUnlike;
-  ballot_.end();
+void CallClasses::apply(const ClassBallot& of_all) {
+  known_ballot_ = of_all;
+  vote_.end();
   note_step();
 }
 
 void CallClasses::note_step() {
+  for (std::size_t shape = 0; shape < shapes_.size(); ++shape) {
+    known_.set(shapes_[shape],
+               found_.is_open ? class_by(known_ballot_.of(shape)) : found_.all_reduces);
+  }
   for (const TensorCall& call : step_) {
-    if (call.kind == CollectiveKind::kAllReduce) known_.set(call, found_.all_reduces);
     if (call.kind == CollectiveKind::kReduceScatter) known_.set(call, found_.reduce_scatters);
     // Where all-gathers may be lossy, the user has said so.
     if (call.kind == CollectiveKind::kAllGather) known_.set(call, CallClass::kGradient);
   }
 }
 
-/// All of its all-reduces, from another step or from what was saved.
-bool CallClasses::is_known_for_gradients() const {
-  return std::all_of(step_.begin(), step_.end(), [this](const TensorCall& call) {
-    return call.kind != CollectiveKind::kAllReduce || known_.of(call) == CallClass::kGradient;
+/// The number of shapes if it is none of them.
+std::size_t CallClasses::number_of(const TensorCall& shape) const {
+  const auto found = std::find_if(shapes_.begin(), shapes_.end(), [&](const TensorCall& known) {
+    return known.count == shape.count && known.dtype == shape.dtype && known.op == shape.op &&
+           known.layout == shape.layout;
   });
+  return static_cast<std::size_t>(found - shapes_.begin());
 }
 
 CallClass CallClasses::class_of(const PlanRequest& request) const {

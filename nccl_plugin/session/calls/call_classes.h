@@ -35,7 +35,7 @@ namespace ringpress::nccl_plugin {
 bool takes_gradients_alone(const CallSettings& settings);
 
 /// What the shapes of a step's large calls and the name say of its all-reduces and
-/// reduce-scatters. `is_open`: the ranks' vote decides on its all-reduces.
+/// reduce-scatters. `is_open`: the ranks' vote decides on its all-reduces, shape by shape.
 struct StepClasses {
   CallClass all_reduces = CallClass::kGradient;
   CallClass reduce_scatters = CallClass::kGradient;
@@ -51,7 +51,7 @@ class CallClasses {
               std::shared_ptr<CallSequence> sequence);
 
   /// The program makes this all-reduce, reduce-scatter or all-gather. `seen`, `values`: by this
-  /// rank; values where ballot().wants_values().
+  /// rank; values where next_vote().wants_values().
   void observe(const PlanRequest& request, const CallEvidence::Seen& seen,
                const ValueSample& values = {});
   /// Whether anything comes of observe(), and of what this rank has seen.
@@ -61,10 +61,11 @@ class CallClasses {
   bool wants_times() const { return is_asked_ && !takes_all_ && !settings_.deterministic; }
 
   /// True if the ranks vote before the call that was observed last is decided on.
-  bool is_vote_due() const { return ballot_.is_due(); }
-  /// What this rank says: they are gradients. Before it has seen enough, what they were.
-  bool vote() const { return ballot_.answer(found_.all_reduces == CallClass::kGradient); }
-  void apply(bool all_say_gradients);
+  bool is_vote_due() const { return vote_.is_due(); }
+  /// What this rank says. Before it has seen enough: what all have said before.
+  ClassBallot vote() const { return vote_.answer(known_ballot_); }
+  /// `of_all`: the ranks' ballots, added up.
+  void apply(const ClassBallot& of_all);
 
   /// As far as is known by now. Of what is compressed whatever it is: kUnknown.
   CallClass class_of(const PlanRequest& request) const;
@@ -73,7 +74,7 @@ class CallClasses {
     return takes_all_ ? CallClass::kGradient : class_of(request);
   }
 
-  ClassVote& ballot() { return ballot_; }
+  ClassVote& next_vote() { return vote_; }
   // What all ranks know, to be saved and loaded.
   KnownClasses& known() { return known_; }
   Recurrences& recurrences() { return recurrences_; }
@@ -81,7 +82,7 @@ class CallClasses {
  private:
   void begin_step(const CallPattern& shapes);
   void note_step();
-  bool is_known_for_gradients() const;
+  std::size_t number_of(const TensorCall& shape) const;
 
   const CallSettings& settings_;
   const std::shared_ptr<CallSequence> sequence_;
@@ -93,7 +94,9 @@ class CallClasses {
   std::vector<TensorCall> step_;  // The last that was classified.
   std::uint64_t step_id_ = 0;
   StepClasses found_;
-  ClassVote ballot_;
+  std::vector<TensorCall> shapes_;  // Of its all-reduces.
+  ClassBallot known_ballot_;
+  ClassVote vote_;
 };
 
 }  // namespace ringpress::nccl_plugin

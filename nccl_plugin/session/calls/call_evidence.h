@@ -1,12 +1,15 @@
-// What one rank's own buffers, pauses and values say of calls whose shapes leave open what they
-// are.
+// What one rank's own buffers, pauses and values say of the sums of a step that repeats.
 //
 // A gradient has a buffer of its own: at each place of the step the same one each time. Activations
 // take what memory is free. And gradients come in a row while the program computes backward; then
 // it computes forward: one pause of the step is long. Layers compute all the time. Where all calls
 // are of one size, a step may be one call or many. One call comes after even pauses; many do not,
-// as computing backward takes longer than forward; and their buffers come in turns. Calls of a
-// program that computes nothing, such as a benchmark, are taken for gradients.
+// as computing backward takes longer than forward. Calls of a program that computes nothing, such
+// as a benchmark, are taken for gradients.
+//
+// Sums of some sizes may be gradients and others not: evaluations every few steps, statistics. What
+// has no buffers of its own, or values of something else, is left out before pauses are looked at.
+// What repeats then may be shorter than the step with all of its calls.
 //
 // Values are known on host memory alone (value_sample.h). Where times are not to be asked, only the
 // buffers and values of a step of many sizes are enough.
@@ -15,7 +18,9 @@
 
 #include <cstddef>
 #include <deque>
+#include <vector>
 
+#include "nccl_plugin/session/calls/class_ballot.h"
 #include "nccl_plugin/session/calls/value_sample.h"
 
 namespace ringpress::nccl_plugin {
@@ -31,38 +36,36 @@ class CallEvidence {
     double pause_seconds = -1;  // Before it; below 0: not known.
     double call_seconds = 0;    // The call before it took.
     bool is_all_reduce = true;  // Others are of the step, and nothing else is asked of them.
+    std::size_t shape = 0;      // A number of its shape.
   };
 
   void note(const Seen& seen);
   /// Of each call of the steps that are looked at, or of none.
   ValueEvidence& values() { return values_; }
+  /// Steps of so many calls repeat from the next one on.
+  void begin_steps(std::size_t period);
   /// Of what came before nothing counts any more.
   void forget_calls() {
     seen_.clear();
     values_.clear();
   }
-  /// Steps of so many calls repeat from the last call on. `has_many_sizes`: most of them have a
-  /// size of their own.
-  void begin_steps(std::size_t period, bool has_many_sizes);
 
   /// Whether anything can be said of the steps that began.
   bool is_enough() const;
-  bool looks_like_gradients() const;
+  ClassBallot ballot() const;
 
  private:
   std::size_t most() const;
   bool has_times() const;
   bool computes_nothing() const;
-  std::size_t calls_of_step() const;
-  bool has_own_buffers(std::size_t period) const;
-  std::size_t all_reduces_of_step(std::size_t period) const;
-  bool pauses_once_a_step(std::size_t period) const;
-  bool has_even_pauses() const;
+  void judge_values(ClassBallot* ballot) const;
+  void judge_buffers(ClassBallot* ballot) const;
+  std::vector<Seen> candidates(const ClassBallot& ballot) const;
+  bool have_right_pauses(const std::vector<Seen>& calls, std::size_t period) const;
 
   std::deque<Seen> seen_;  // The last calls.
   ValueEvidence values_;
   std::size_t period_ = 1;
-  bool has_many_sizes_ = false;
 };
 
 }  // namespace ringpress::nccl_plugin

@@ -3,8 +3,9 @@
 namespace ringpress::nccl_plugin {
 namespace {
 
-// Before the first vote, and whose values are looked at before each.
-constexpr std::size_t kStepsOfVote = 2;
+// Before the first vote, and whose values are looked at before each. (Those of the first call are
+// not asked for.)
+constexpr std::size_t kStepsOfVote = 3;
 constexpr std::size_t kLeastCallsToVote = 8, kLeastCallsOfValues = 8;
 
 }  // namespace
@@ -13,19 +14,16 @@ void ClassVote::note(const CallEvidence::Seen& seen, const ValueSample& values) 
   evidence_.note(seen);
   has_room_ = wants_values();
   if (has_room_) evidence_.values().note(values);
+  ++calls_;
+  is_due_ = is_open_ && calls_ == next_;
 }
 
-void ClassVote::begin_steps(std::size_t period, bool has_many_sizes, bool is_open) {
-  evidence_.begin_steps(period, has_many_sizes);
+void ClassVote::begin_steps(std::size_t period, bool is_open) {
+  evidence_.begin_steps(period);
   period_ = period;
   calls_ = 0;
   next_ = std::max(kStepsOfVote * period, kLeastCallsToVote);
   is_open_ = is_open;
-}
-
-void ClassVote::count_call() {
-  ++calls_;
-  is_due_ = is_open_ && calls_ == next_;
 }
 
 void ClassVote::end() {

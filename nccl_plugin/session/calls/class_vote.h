@@ -13,22 +13,20 @@ namespace ringpress::nccl_plugin {
 /// Of one communicator's all-reduces. When they vote is the same on all ranks.
 class ClassVote {
  public:
-  /// A call is made; the next one of a step if begin_steps() was told of it.
+  /// The next call of the step is made.
   void note(const CallEvidence::Seen& seen, const ValueSample& values);
-  /// Steps of so many calls repeat from the last that was noted on. `is_open`: they are voted on.
-  void begin_steps(std::size_t period, bool has_many_sizes, bool is_open);
-  /// The last call that was noted is of the step.
-  void count_call();
+  /// Steps of so many calls repeat from the next one on. `is_open`: they are voted on.
+  void begin_steps(std::size_t period, bool is_open);
   /// No call was noted.
   void skip_call() { is_due_ = has_room_ = false; }
-  /// The last call that was noted breaks off the step.
+  /// A call breaks off the step.
   void break_step() { evidence_.forget_calls(); }
 
   /// Before anything is done with the last call.
   bool is_due() const { return is_due_; }
-  /// What this rank says: they are gradients. `usual`: before it has seen enough.
-  bool answer(bool usual) const {
-    return evidence_.is_enough() ? evidence_.looks_like_gradients() : usual;
+  /// What this rank says. `usual`: before it has seen enough.
+  ClassBallot answer(const ClassBallot& usual) const {
+    return evidence_.is_enough() ? evidence_.ballot() : usual;
   }
   /// They have voted, and do so again after twice as many calls.
   void end();

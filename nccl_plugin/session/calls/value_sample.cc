@@ -9,7 +9,7 @@ namespace ringpress::nccl_plugin {
 namespace {
 
 // Fewer values other than zero say nothing of how they change, and of their sign.
-constexpr int kLeastToCompare = 8, kLeastOfOneSign = 24;
+constexpr int kLeastToCompare = 8, kLeastOfOneSign = 10;
 // The cosine between two samples from which on the values have hardly changed.
 constexpr double kUnchanged = 0.9;
 
@@ -56,12 +56,13 @@ ValueSample sample_values(const void* values, std::size_t count, DType dtype) {
   return sample;
 }
 
-/// One place of the step whose values have one sign is enough: what is summed beside it has the
-/// same use. That values hardly change must be so at most places, as layers may be frozen.
-bool ValueEvidence::speaks_against_gradients(std::size_t period) const {
-  if (samples_.size() <= period) return false;
+/// Where values of one sign come once they may come always. That values hardly change must be so of
+/// most, as layers may be frozen.
+bool ValueEvidence::speak_against_gradients(
+    std::size_t period, const std::function<bool(std::size_t)>& is_of_them) const {
   std::size_t small = 0, large = 0;
   for (std::size_t i = period; i < samples_.size(); ++i) {
+    if (!is_of_them(i)) continue;
     if (is_one_signed(samples_[i - period]) && is_one_signed(samples_[i])) return true;
     switch (change_of(samples_[i - period], samples_[i])) {
       case Change::kUntold:

@@ -8,6 +8,7 @@
 #include <array>
 #include <cstddef>
 #include <deque>
+#include <functional>
 
 #include "ringpress/internal/types.h"
 
@@ -29,8 +30,11 @@ class ValueEvidence {
   }
   void clear() { samples_.clear(); }
 
-  /// `period`: the calls of a step. Of fewer calls than two steps have: false.
-  bool speaks_against_gradients(std::size_t period) const;
+  std::size_t size() const { return samples_.size(); }
+  /// Of the calls for whose numbers, from 0 on, `is_of_them` is true. `period`: the calls of a
+  /// step. Of fewer calls than two steps have: false.
+  bool speak_against_gradients(std::size_t period,
+                               const std::function<bool(std::size_t)>& is_of_them) const;
 
  private:
   std::deque<ValueSample> samples_;

@@ -1,6 +1,7 @@
 #include "nccl_plugin/session/mesh/class_votes.h"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <span>
 #include <string>
@@ -23,16 +24,22 @@ Status ClassVotes::observe(const PlanRequest& request, const void* address, cons
     last_begin_ = now;
   }
   ValueSample sample{};
-  if (values != nullptr && classes_.ballot().wants_values()) {
+  if (values != nullptr && classes_.next_vote().wants_values()) {
     sample = sample_values(values, request.count, request.dtype);
   }
   classes_.observe(request, seen, sample);
   if (!classes_.is_vote_due()) return Status::ok();
   RINGPRESS_RETURN_IF_ERROR(session_.check_usable());
   return session_.decide_on(request, [&]() -> Status {
-    double against = classes_.vote() ? 0 : 1;
-    RINGPRESS_RETURN_IF_ERROR(session_.peers.max(std::span(&against, 1)));
-    classes_.apply(against == 0);
+    const ClassBallot own = classes_.vote();
+    std::array<double, ClassBallot::kShapes> verdicts;
+    for (std::size_t i = 0; i < verdicts.size(); ++i) verdicts[i] = static_cast<double>(own.of(i));
+    RINGPRESS_RETURN_IF_ERROR(session_.peers.max(verdicts));
+    ClassBallot of_all;
+    for (std::size_t i = 0; i < verdicts.size(); ++i) {
+      of_all.add(i, static_cast<Verdict>(verdicts[i]));
+    }
+    classes_.apply(of_all);
     return Status::ok();
   });
 }

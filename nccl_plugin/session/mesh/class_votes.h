@@ -17,8 +17,8 @@ class ClassVotes {
   Status observe(const PlanRequest& request, const void* address, const void* values = nullptr);
   /// `count` values, on the host, of the call that was observed last without any.
   void note_values(const void* values, std::size_t count, DType dtype) {
-    if (is_observed_ && classes_.ballot().has_room_for_values()) {
-      classes_.ballot().complete_values(sample_values(values, count, dtype));
+    if (is_observed_ && classes_.next_vote().has_room_for_values()) {
+      classes_.next_vote().complete_values(sample_values(values, count, dtype));
     }
   }
   /// That call has ended.

@@ -2,6 +2,7 @@
 add_executable(interposer_test
   interposer/agreement_test.cc
   interposer/comm_parts_test.cc
+  interposer/call_options_test.cc
   interposer/classes_test.cc
   interposer/guard_test.cc
   interposer/hier_test.cc

@@ -34,6 +34,7 @@ set(session_tests
   tuning/tuning_test.cc
   calls/call_classes_test.cc
   calls/call_evidence_test.cc
+  calls/class_ballot_test.cc
   calls/class_vote_test.cc
   calls/coordinate_scales_test.cc
   calls/error_guard_test.cc

@@ -59,9 +59,8 @@ ClassedBytes bytes_of_job(Parallelism parallelism, std::uint32_t seed, const std
   CallClasses classes(settings, name, std::make_shared<CallSequence>());
   TrainingCalls job(parallelism, seed);
   ClassedBytes bytes;
-  const bool is_one_call = parallelism == Parallelism::kOneBucket ||
-                           parallelism == Parallelism::kEqualBuckets ||
-                           parallelism == Parallelism::kEmbeddings;
+  const bool is_one_call =
+      parallelism == Parallelism::kOneBucket || parallelism == Parallelism::kEmbeddings;
   const std::size_t first = is_one_call ? kFirstOfEqualSteps : kFirstCountedStep;
   double unseen_seconds = 0;
   for (std::size_t step = 0; step < (is_one_call ? kEqualSteps : kStepsOfJob); ++step) {
@@ -72,7 +71,7 @@ ClassedBytes bytes_of_job(Parallelism parallelism, std::uint32_t seed, const std
       }
       const PlanRequest request = request_for(call.call);
       const double pause = call.pause_seconds + std::exchange(unseen_seconds, 0);
-      const bool has_values = seen != Seen::kNoValues && classes.ballot().wants_values();
+      const bool has_values = seen != Seen::kNoValues && classes.next_vote().wants_values();
       classes.observe(request, {call.call.address, pause, kCallSeconds},
                       has_values ? call.values : ValueSample{});
       if (classes.is_vote_due()) classes.apply(classes.vote());
@@ -107,7 +106,8 @@ TEST(CallClasses, ValuesTellWhatBuffersAndPausesDoNot) {
   for (const Parallelism parallelism : testing::kParallelisms) {
     const bool is_told_by_values =
         parallelism == Parallelism::kEvaluations || parallelism == Parallelism::kCentroids ||
-        parallelism == Parallelism::kModels || parallelism == Parallelism::kHistograms;
+        parallelism == Parallelism::kModels || parallelism == Parallelism::kHistograms ||
+        parallelism == Parallelism::kModelBeside;
     double wrong = 0;
     for (std::uint32_t seed = 0; seed < kClassJobs; ++seed) {
       wrong += bytes_of_job(parallelism, seed, "", Seen::kNoValues).wrong;
@@ -163,10 +163,14 @@ TEST(CallClasses, OneRankOfThoseThatVoteCanSayNo) {
   std::size_t votes = 0;
   for (int i = 0; i < 100; ++i) {
     classes.observe(request, {&classes, 0, 1});
-    if (classes.is_vote_due()) classes.apply(classes.vote() && ++votes > 3);
+    if (classes.is_vote_due()) {
+      ClassBallot of_all = classes.vote();
+      if (++votes <= 3) of_all.add(ClassBallot::of_no());
+      classes.apply(of_all);
+    }
     const CallClass expected = votes > 3 ? CallClass::kGradient
                                : i == 0  ? CallClass::kUnknown
-                                         : CallClass::kUnlike;
+                                         : CallClass::kUnsaid;
     EXPECT_EQ(classes.class_of(request), expected) << i;
   }
   EXPECT_GT(votes, 3u);
@@ -200,7 +204,8 @@ TEST(CallClasses, WhatARankHasSeenDoesNotSayWhenItVotes) {
         other.observe(request, {chance, 1e-6 * dice(), 1e-3});
         ASSERT_EQ(one.is_vote_due(), other.is_vote_due());
         if (!one.is_vote_due()) continue;
-        const bool both = one.vote() && other.vote();
+        ClassBallot both = one.vote();
+        both.add(other.vote());
         one.apply(both);
         other.apply(both);
         ASSERT_EQ(one.class_of(request), other.class_of(request));

@@ -12,71 +12,127 @@ const void* block(std::size_t number) {
   return reinterpret_cast<const void*>((number + 1) << 20);
 }
 
-/// So many steps of calls from blocks 0 to `period` - 1, with these pauses before them.
+bool say_gradients(const CallEvidence& evidence) {
+  return evidence.is_enough() && evidence.ballot() == ClassBallot();
+}
+
+/// So many steps of calls from blocks 0 to `period` - 1, with these pauses before them. `shapes`:
+/// different ones.
 CallEvidence evidence_of(std::size_t steps, const std::vector<double>& pauses,
-                         double call_seconds = 1e-3, bool has_many_sizes = false) {
+                         double call_seconds = 1e-3, std::size_t shapes = 1) {
   CallEvidence evidence;
-  evidence.begin_steps(pauses.size(), has_many_sizes);
+  evidence.begin_steps(pauses.size());
   for (std::size_t step = 0; step < steps; ++step) {
     for (std::size_t i = 0; i < pauses.size(); ++i) {
-      evidence.note({block(i), pauses[i], call_seconds});
+      evidence.note({block(i), pauses[i], call_seconds, true, i % shapes});
     }
   }
   return evidence;
 }
 
 TEST(CallEvidence, NeedsTwoStepsAndSixCalls) {
-  EXPECT_FALSE(evidence_of(2, {5e-3, 1e-3}).looks_like_gradients());
-  EXPECT_TRUE(evidence_of(3, {5e-3, 1e-3}).looks_like_gradients());
-  EXPECT_FALSE(evidence_of(1, {5e-3, 1e-3, 1e-3, 1e-3, 1e-3, 1e-3, 1e-3}).looks_like_gradients());
+  EXPECT_FALSE(say_gradients(evidence_of(2, {5e-3, 1e-3})));
+  EXPECT_TRUE(say_gradients(evidence_of(3, {5e-3, 1e-3})));
+  EXPECT_FALSE(say_gradients(evidence_of(1, {5e-3, 1e-3, 1e-3, 1e-3, 1e-3, 1e-3, 1e-3})));
 }
 
 TEST(CallEvidence, OnePauseOfAStepIsLong) {
-  EXPECT_TRUE(evidence_of(4, {4e-3, 1e-3, 1e-3, 1e-3, 1e-3, 1e-3}).looks_like_gradients());
-  EXPECT_FALSE(evidence_of(4, {1e-3, 1e-3, 1e-3, 1e-3, 1e-3, 1e-3}).looks_like_gradients());
+  EXPECT_TRUE(say_gradients(evidence_of(4, {4e-3, 1e-3, 1e-3, 1e-3, 1e-3, 1e-3})));
+  EXPECT_FALSE(say_gradients(evidence_of(4, {1e-3, 1e-3, 1e-3, 1e-3, 1e-3, 1e-3})));
 }
 
 TEST(CallEvidence, CallsWithoutPausesAreTaken) {
-  EXPECT_TRUE(evidence_of(4, {1e-5, 1e-5, 1e-5}).looks_like_gradients());
-  EXPECT_TRUE(evidence_of(6, {1e-5}).looks_like_gradients());
+  EXPECT_TRUE(say_gradients(evidence_of(4, {1e-5, 1e-5, 1e-5})));
+  EXPECT_TRUE(say_gradients(evidence_of(6, {1e-5})));
 }
 
 TEST(CallEvidence, EqualCallsTakeLongerToBeTaken) {
-  EXPECT_FALSE(evidence_of(100, {5e-3}).looks_like_gradients());
-  EXPECT_TRUE(evidence_of(CallEvidence::kEqualCalls, {5e-3}).looks_like_gradients());
+  EXPECT_FALSE(say_gradients(evidence_of(100, {5e-3})));
+  EXPECT_TRUE(say_gradients(evidence_of(CallEvidence::kEqualCalls, {5e-3})));
 }
 
 TEST(CallEvidence, UnevenPausesBetweenEqualCallsAreOfLayers) {
   CallEvidence evidence;
-  evidence.begin_steps(1, false);
+  evidence.begin_steps(1);
   for (std::size_t i = 0; i < 2 * CallEvidence::kEqualCalls; ++i) {
     evidence.note({block(0), i / 10 % 2 == 0 ? 1e-3 : 2e-3, 1e-3});
   }
-  EXPECT_FALSE(evidence.looks_like_gradients());
+  EXPECT_FALSE(say_gradients(evidence));
 }
 
 TEST(CallEvidence, EachCallHasABufferOfItsOwn) {
   CallEvidence anew, shared;
-  anew.begin_steps(2, false);
-  shared.begin_steps(2, false);
+  anew.begin_steps(2);
+  shared.begin_steps(2);
   for (std::size_t i = 0; i < 20; ++i) {
     const double pause = i % 2 == 0 ? 5e-3 : 1e-3;
     anew.note({block(i), pause, 1e-3});
     shared.note({block(0), pause, 1e-3});
   }
-  EXPECT_FALSE(anew.looks_like_gradients());
-  EXPECT_FALSE(shared.looks_like_gradients());
+  EXPECT_FALSE(say_gradients(anew));
+  EXPECT_FALSE(say_gradients(shared));
 }
 
 /// Over a slow link calls take long; layers still compute between them.
 TEST(CallEvidence, ShortPausesBetweenLongCallsArePauses) {
-  EXPECT_FALSE(evidence_of(4, {1e-3, 1e-3, 1e-3, 1e-3, 1e-3}, 1).looks_like_gradients());
-  EXPECT_TRUE(evidence_of(4, {9e-3, 1e-3, 1e-3, 1e-3, 1e-3}, 1).looks_like_gradients());
+  EXPECT_FALSE(say_gradients(evidence_of(4, {1e-3, 1e-3, 1e-3, 1e-3, 1e-3}, 1)));
+  EXPECT_TRUE(say_gradients(evidence_of(4, {9e-3, 1e-3, 1e-3, 1e-3, 1e-3}, 1)));
 }
 
 TEST(CallEvidence, WithoutPausesThatAreKnownManySizesAreNeeded) {
-  EXPECT_FALSE(evidence_of(10, {-1, -1}).looks_like_gradients());
-  EXPECT_TRUE(evidence_of(10, {-1, -1, -1}, 1e-3, true).looks_like_gradients());
+  EXPECT_FALSE(say_gradients(evidence_of(10, {-1, -1})));
+  EXPECT_TRUE(say_gradients(evidence_of(10, {-1, -1, -1}, 1e-3, 3)));
+}
+
+// Buckets 0 and 1, and every fifth step an evaluation from new memory.
+TEST(CallEvidence, AnEvaluationIsLeftOutAndTheRestIsNot) {
+  CallEvidence evidence;
+  evidence.begin_steps(11);
+  std::size_t moved = 100;
+  for (std::size_t step = 0; step < 15; ++step) {
+    evidence.note({block(0), 5e-3, 1e-3, true, 0});
+    evidence.note({block(1), 1e-3, 1e-3, true, 1});
+    if (step % 5 == 4) evidence.note({block(moved++), 9e-3, 1e-3, true, 2});
+  }
+  ClassBallot expected;
+  expected.add(2, Verdict::kBuffers);
+  EXPECT_EQ(evidence.ballot(), expected);
+}
+
+TEST(CallEvidence, CallsThatShareABufferAreNoGradients) {
+  CallEvidence evidence;
+  evidence.begin_steps(4);
+  for (std::size_t i = 0; i < 16; ++i) {
+    evidence.note({block(i % 4 == 3 ? 2 : i % 4), i % 4 == 0 ? 5e-3 : 1e-3, 1e-3, true, i % 4});
+  }
+  ClassBallot expected;
+  expected.add(2, Verdict::kBuffers);
+  expected.add(3, Verdict::kBuffers);
+  EXPECT_EQ(evidence.ballot(), expected);
+}
+
+/// Layers have their halves in two buffers, and one half takes longer.
+TEST(CallEvidence, EqualCallsFromBuffersInTurnsAreNoGradients) {
+  CallEvidence evidence;
+  evidence.begin_steps(1);
+  for (std::size_t i = 0; i < 2 * CallEvidence::kEqualCalls; ++i) {
+    evidence.note({block(i % 2), i % 2 == 0 ? 6e-3 : 2e-3, 1e-3});
+  }
+  EXPECT_FALSE(say_gradients(evidence));
+}
+
+/// Blocks that were free by chance, twice the same ones.
+TEST(CallEvidence, ABufferThatOthersHaveHadIsNotItsOwn) {
+  CallEvidence evidence;
+  evidence.begin_steps(3);
+  for (std::size_t i = 0; i < 4; ++i) {
+    evidence.note({block(0), 6e-3, 1e-3, true, 0});
+    evidence.note({block(1), 1e-3, 1e-3, true, 1});
+    evidence.note({block(i % 3), 1e-3, 1e-3, true, 2});
+  }
+  ClassBallot expected;
+  for (const std::size_t shape : {0, 1, 2}) expected.add(shape, Verdict::kBuffers);
+  EXPECT_EQ(evidence.ballot(), expected);
 }
 
 TEST(CallEvidence, ValuesThatHardlyChangeAreNoGradients) {
@@ -92,7 +148,7 @@ TEST(CallEvidence, ValuesThatHardlyChangeAreNoGradients) {
       }
       evidence.values().note(values);
     }
-    EXPECT_EQ(evidence.looks_like_gradients(), change > 1);
+    EXPECT_EQ(say_gradients(evidence), change > 1);
   }
 }
 

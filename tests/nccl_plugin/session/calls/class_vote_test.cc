@@ -10,11 +10,10 @@ namespace {
 /// The calls of `total`, from the first one that counts on, at which the ranks vote.
 std::vector<std::size_t> votes_of(std::size_t period, std::size_t total) {
   ClassVote vote;
-  vote.begin_steps(period, false, true);
+  vote.begin_steps(period, true);
   std::vector<std::size_t> votes;
   for (std::size_t call = 1; call <= total; ++call) {
     vote.note({}, {});
-    vote.count_call();
     if (!vote.is_due()) continue;
     votes.push_back(call);
     vote.end();
@@ -24,15 +23,14 @@ std::vector<std::size_t> votes_of(std::size_t period, std::size_t total) {
 
 TEST(ClassVote, ComesEverMoreSeldom) {
   EXPECT_EQ(votes_of(1, 100), (std::vector<std::size_t>{8, 16, 32, 64}));
-  EXPECT_EQ(votes_of(5, 100), (std::vector<std::size_t>{10, 20, 40, 80}));
+  EXPECT_EQ(votes_of(5, 100), (std::vector<std::size_t>{15, 30, 60}));
 }
 
 TEST(ClassVote, IsNotHeldOnStepsThatAreKnown) {
   ClassVote vote;
-  vote.begin_steps(3, true, false);
+  vote.begin_steps(3, false);
   for (int call = 0; call < 100; ++call) {
     vote.note({}, {});
-    vote.count_call();
     EXPECT_FALSE(vote.is_due());
     EXPECT_FALSE(vote.wants_values());
   }
@@ -41,25 +39,23 @@ TEST(ClassVote, IsNotHeldOnStepsThatAreKnown) {
 /// Each call reads memory for them.
 TEST(ClassVote, WantsValuesOfTheStepsBeforeAVoteAlone) {
   ClassVote vote;
-  vote.begin_steps(5, false, true);
+  vote.begin_steps(5, true);
   std::size_t wanted = 0;
-  for (std::size_t call = 1; call <= 80; ++call) {
+  for (std::size_t call = 1; call <= 60; ++call) {
     const bool wants = vote.wants_values();
     wanted += wants ? 1 : 0;
     vote.note({}, {});
     EXPECT_EQ(vote.has_room_for_values(), wants);
-    vote.count_call();
     if (vote.is_due()) vote.end();
   }
-  EXPECT_EQ(wanted, 40u);  // Ten of them before each of four votes.
+  EXPECT_EQ(wanted, 45u);  // Fifteen of them before each of three votes.
 }
 
 TEST(ClassVote, ACallThatIsNotOfTheStepIsNotVotedOn) {
   ClassVote vote;
-  vote.begin_steps(1, false, true);
+  vote.begin_steps(1, true);
   for (int call = 0; call < 8; ++call) {
     vote.note({}, {});
-    vote.count_call();
   }
   EXPECT_TRUE(vote.is_due());
   EXPECT_TRUE(vote.has_room_for_values());
@@ -72,9 +68,9 @@ TEST(ClassVote, ACallThatIsNotOfTheStepIsNotVotedOn) {
 TEST(ClassVote, AnswersByValuesThatComeLate) {
   for (const bool is_gradient : {true, false}) {
     ClassVote vote;
-    vote.begin_steps(3, true, true);
+    vote.begin_steps(3, true);
     int buffers[3];
-    for (std::size_t call = 0; call < 6; ++call) {
+    for (std::size_t call = 0; call < 9; ++call) {
       vote.note({&buffers[call % 3], call % 3 == 0 ? 5e-3 : 1e-3, 1e-3}, {});
       ValueSample values;
       for (std::size_t i = 0; i < values.size(); ++i) {
@@ -82,9 +78,10 @@ TEST(ClassVote, AnswersByValuesThatComeLate) {
         values[i] = is_below ? -1.0F : 1.0F;
       }
       vote.complete_values(values);
-      vote.count_call();
     }
-    EXPECT_EQ(vote.answer(!is_gradient), is_gradient);
+    ClassBallot expected;
+    if (!is_gradient) expected.add(0, Verdict::kValues);
+    EXPECT_EQ(vote.answer(ClassBallot::of_no()), expected);
   }
 }
 

@@ -13,6 +13,10 @@ namespace {
 
 constexpr std::size_t kStepCalls = 3, kSteps = 4;
 
+bool any_call(std::size_t) {
+  return true;
+}
+
 /// Values of a step after the other: `keep` of those before, and new ones, and `mean`.
 ValueEvidence evidence_of(float keep, float mean, std::uint32_t seed) {
   std::mt19937 dice(seed);
@@ -34,36 +38,49 @@ ValueEvidence evidence_of(float keep, float mean, std::uint32_t seed) {
 
 TEST(ValueEvidence, NewValuesOfBothSignsMayBeGradients) {
   for (std::uint32_t seed = 0; seed < 200; ++seed) {
-    EXPECT_FALSE(evidence_of(0.0F, 0, seed).speaks_against_gradients(kStepCalls));
-    EXPECT_FALSE(evidence_of(0.6F, 0, seed).speaks_against_gradients(kStepCalls));
-    EXPECT_FALSE(evidence_of(0.0F, 1, seed).speaks_against_gradients(kStepCalls));
+    EXPECT_FALSE(evidence_of(0.0F, 0, seed).speak_against_gradients(kStepCalls, any_call));
+    EXPECT_FALSE(evidence_of(0.6F, 0, seed).speak_against_gradients(kStepCalls, any_call));
+    EXPECT_FALSE(evidence_of(0.0F, 1, seed).speak_against_gradients(kStepCalls, any_call));
   }
 }
 
 TEST(ValueEvidence, ValuesOfOneSignAreNone) {
   for (std::uint32_t seed = 0; seed < 200; ++seed) {
-    EXPECT_TRUE(evidence_of(0.0F, 6, seed).speaks_against_gradients(kStepCalls));
-    EXPECT_TRUE(evidence_of(0.0F, -6, seed).speaks_against_gradients(kStepCalls));
+    EXPECT_TRUE(evidence_of(0.0F, 6, seed).speak_against_gradients(kStepCalls, any_call));
+    EXPECT_TRUE(evidence_of(0.0F, -6, seed).speak_against_gradients(kStepCalls, any_call));
   }
 }
 
 TEST(ValueEvidence, ValuesThatHardlyChangeAreNone) {
   for (std::uint32_t seed = 0; seed < 200; ++seed) {
-    EXPECT_TRUE(evidence_of(0.999F, 0, seed).speaks_against_gradients(kStepCalls));
+    EXPECT_TRUE(evidence_of(0.999F, 0, seed).speak_against_gradients(kStepCalls, any_call));
   }
+}
+
+TEST(ValueEvidence, OfEachShapeSpeakForThemselves) {
+  std::mt19937 dice(1);
+  std::normal_distribution<float> normal;
+  ValueEvidence evidence;
+  for (std::size_t i = 0; i < 6; ++i) {
+    ValueSample values;
+    for (float& value : values) value = i % 2 == 0 ? normal(dice) : 1;
+    evidence.note(values);
+  }
+  EXPECT_FALSE(evidence.speak_against_gradients(2, [](std::size_t i) { return i % 2 == 0; }));
+  EXPECT_TRUE(evidence.speak_against_gradients(2, [](std::size_t i) { return i % 2 == 1; }));
 }
 
 TEST(ValueEvidence, OneStepSaysNothing) {
   ValueEvidence evidence;
   ValueSample ones;
   ones.fill(1);
-  EXPECT_FALSE(evidence.speaks_against_gradients(1));
+  EXPECT_FALSE(evidence.speak_against_gradients(1, any_call));
   evidence.note(ones);
-  EXPECT_FALSE(evidence.speaks_against_gradients(1));
+  EXPECT_FALSE(evidence.speak_against_gradients(1, any_call));
   evidence.note(ones);
-  EXPECT_TRUE(evidence.speaks_against_gradients(1));
+  EXPECT_TRUE(evidence.speak_against_gradients(1, any_call));
   evidence.clear();
-  EXPECT_FALSE(evidence.speaks_against_gradients(1));
+  EXPECT_FALSE(evidence.speak_against_gradients(1, any_call));
 }
 
 /// An embedding's gradient has few rows; an overflow has none that are numbers.
@@ -74,7 +91,7 @@ TEST(ValueEvidence, FewOrInfiniteValuesSayNothing) {
     for (std::size_t i = 0; i < sample.size(); i += 10) sample[i] = 1;
     for (std::size_t i = 1; i < sample.size(); i += 2) sample[i] = value;
     for (int i = 0; i < 4; ++i) evidence.note(sample);
-    EXPECT_FALSE(evidence.speaks_against_gradients(1));
+    EXPECT_FALSE(evidence.speak_against_gradients(1, any_call));
   }
 }
 
@@ -86,9 +103,9 @@ TEST(ValueEvidence, TheLastCallMayBeCompletedLater) {
   evidence.note({});
   evidence.complete_last(ones);
   evidence.note({});
-  EXPECT_FALSE(evidence.speaks_against_gradients(1));
+  EXPECT_FALSE(evidence.speak_against_gradients(1, any_call));
   evidence.complete_last(ones);
-  EXPECT_TRUE(evidence.speaks_against_gradients(1));
+  EXPECT_TRUE(evidence.speak_against_gradients(1, any_call));
 }
 
 TEST(ValueSample, IsTakenEvenlyFromTheWholeTensor) {
