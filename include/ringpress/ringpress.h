@@ -45,9 +45,10 @@ int ringpressGetStatistics(void* comm, ringpressStatistics_t* statistics);
  *   config.ext = &codec;
  *   ncclAllReduceConfig(send, receive, count, ncclFloat, ncclSum, comm, stream, &config);
  *
- * They are read before the call returns, by the host backend: where this library is preloaded
- * before NVIDIA's, calls with a configuration are NVIDIA's. One that is not known, comes twice or
- * has no such value is refused (ncclInvalidArgument), and ncclGetLastError() names it. */
+ * They are read before the call returns, by the host backend and where this library is preloaded
+ * before NVIDIA's: there by all-reduces, reduce-scatters and all-gathers. One that is not known,
+ * comes twice or has no such value is refused (ncclInvalidArgument), and ncclGetLastError() names
+ * it. */
 #define RINGPRESS_VENDOR_ID 0x9c4e17
 
 typedef enum {
@@ -55,7 +56,8 @@ typedef enum {
    * has it whatever rules and settings say, and nothing else is tried. But calls that are always
    * exact stay so, as do all under RINGPRESS=off and those that a rule leaves exact;
    * RINGPRESS=lossless and =observe mean what they say. The same on all ranks: else it ends in an
-   * error on all of them, as other calls do that differ. */
+   * error on all of them, as other calls do that differ. (Preloaded, the ranks then wait for each
+   * other; and the codec is one of q2 to q8, or one that the settings name.) */
   RINGPRESS_OPTION_CODEC = 1,
   /* val.s: names the tensor. What error feedback has yet to send is kept by that name, and by the
    * tensor's size and type, instead of by what is found out from addresses and the order of calls:
