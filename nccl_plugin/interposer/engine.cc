@@ -53,6 +53,24 @@ ncclResult_t give_up(Comm& comm, const Status& status) noexcept {
   return result;
 }
 
+/// A call of one of ours that the real library makes.
+ncclResult_t exact_of(const ringpressRealNccl& real, const std::shared_ptr<Comm>& comm,
+                      const Call& call) noexcept {
+  if (!comm->is_traced()) return exact(real, call);
+  bool is_timed = false, is_deferred = false;
+  static_cast<void>(catch_all([&] {
+    ThreadGroup& mine = thread_group(real);
+    is_deferred = mine.depth > 0;
+    if (is_deferred) mine.timed.reserve(mine.timed.size() + 1);
+    is_timed = comm->begin_exact(call);
+    if (is_timed && is_deferred) mine.timed.push_back(comm);
+    return Status::ok();
+  }));
+  const ncclResult_t result = exact(real, call);
+  if (is_timed && !is_deferred) comm->end_exact();
+  return result;
+}
+
 }  // namespace
 
 ncclResult_t Engine::async_error(ncclComm_t handle, ncclResult_t* error) noexcept {
@@ -92,7 +110,7 @@ ncclResult_t Engine::reduce(const Call& call) noexcept {
     return Status::ok();
   });
   if (!planned.is_ok()) return give_up(*comm, planned);
-  if (!accepted) return exact_of(comm, call);
+  if (!accepted) return exact_of(real_, comm, call);
   if (is_deferred) return ncclSuccess;
   AcceptedCall now{std::move(comm), ours};
   return run_calls(real_, {&now, 1});
@@ -132,23 +150,6 @@ void Engine::revoking(ncclComm_t handle) noexcept {
   comm->lifetime().set_left_alone(true);
   comm->lifetime().retire();
   comm->lifetime().end_groups(true);
-}
-
-/// A call of one of ours that the real library makes.
-ncclResult_t Engine::exact_of(const std::shared_ptr<Comm>& comm, const Call& call) noexcept {
-  if (!comm->is_traced()) return exact(real_, call);
-  bool is_timed = false, is_deferred = false;
-  static_cast<void>(catch_all([&] {
-    ThreadGroup& mine = thread_group(real_);
-    is_deferred = mine.depth > 0;
-    if (is_deferred) mine.timed.reserve(mine.timed.size() + 1);
-    is_timed = comm->begin_exact(call);
-    if (is_timed && is_deferred) mine.timed.push_back(comm);
-    return Status::ok();
-  }));
-  const ncclResult_t result = exact(real_, call);
-  if (is_timed && !is_deferred) comm->end_exact();
-  return result;
 }
 
 ncclResult_t Engine::group_start() noexcept {

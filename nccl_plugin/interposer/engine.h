@@ -76,7 +76,6 @@ class Engine {
   void keep_in_group(std::shared_ptr<Comm> ended) noexcept;
   ncclResult_t run_group(ThreadGroup& mine, ncclResult_t real_ended) noexcept;
   void end_pending(std::vector<EndingComm> ends) noexcept;
-  ncclResult_t exact_of(const std::shared_ptr<Comm>& comm, const Call& call) noexcept;
 
   const ringpressRealNccl real_;
   const Settings settings_;

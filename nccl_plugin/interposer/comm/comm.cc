@@ -28,6 +28,19 @@ void measure_scales(const CommParts& parts) {
   if (cost) parts.guard->set_scale_cost(*cost);
 }
 
+/// Those that a call may ask for, where it can.
+Status prepare_codecs_of_calls(CommParts& parts) {
+  if (parts.real.AllReduceConfig == nullptr) return Status::ok();
+  for (const DType dtype : kCompressible) {
+    for (const ReduceOp op : {ReduceOp::kSum, ReduceOp::kAvg}) {
+      for (const char* const codec : kCodecsOfCalls) {
+        RINGPRESS_RETURN_IF_ERROR(parts.codecs.prepare(dtype, op, codec));
+      }
+    }
+  }
+  return Status::ok();
+}
+
 }  // namespace
 
 Comm::Comm(CommIdentity identity, const ringpressRealNccl& real, const Settings& settings,
@@ -98,16 +111,12 @@ Status Comm::prepare_codecs() {
       for (const std::string& codec : rule_codecs(parts_.settings)) {
         RINGPRESS_RETURN_IF_ERROR(parts_.codecs.prepare(dtype, op, codec));
       }
-      if (parts_.real.AllReduceConfig == nullptr) continue;
-      for (const char* const codec : kCodecsOfCalls) {
-        RINGPRESS_RETURN_IF_ERROR(parts_.codecs.prepare(dtype, op, codec));
-      }
     }
   }
-  const Status& problem = parts_.codecs.problem();
-  if (problem.is_ok() || parts_.codecs.is_empty()) return problem;
-  warn_once("calls are left to plain NCCL: " + problem.message());
-  return Status::ok();
+  const Status problem = parts_.codecs.problem();
+  if (parts_.codecs.is_empty()) return problem;
+  if (!problem.is_ok()) warn_once("calls are left to plain NCCL: " + problem.message());
+  return prepare_codecs_of_calls(parts_);
 }
 
 Status Comm::prepare_to_compress() {

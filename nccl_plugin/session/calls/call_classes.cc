@@ -129,54 +129,37 @@ void CallClasses::observe(const PlanRequest& request, const CallEvidence::Seen& 
   if (places.shapes.cycle().id != step_id_) begin_step(places.shapes);
   CallEvidence::Seen of_step = seen;
   of_step.is_all_reduce = request.kind == CollectiveKind::kAllReduce;
-  of_step.shape = number_of(call);
+  of_step.shape = shapes_.number_of(call);
   vote_.note(of_step, values);
 }
 
-/// Another sequence of calls repeats from now on. What was known of a shape holds until the ranks
-/// have voted.
+/// Another sequence of calls repeats from now on.
 void CallClasses::begin_step(const CallPattern& shapes) {
   step_id_ = shapes.cycle().id;
   const auto& step = shapes.cycle().calls;
   step_.assign(step.begin(), step.end());
   found_ = classify_step(step_, name_);
-  shapes_.clear();
-  known_ballot_ = {};
-  for (const TensorCall& call : step_) {
-    if (!is_of(call, CollectiveKind::kAllReduce) || number_of(call) < shapes_.size()) continue;
-    shapes_.push_back(call);
-    if (known_.of(call) == CallClass::kGradient) continue;
-    known_ballot_.add(shapes_.size() - 1, Verdict::kUnsaid);
-  }
+  shapes_.begin(step_, known_);
   vote_.begin_steps(step_.size(), found_.is_open);
   note_step();
 }
 
 void CallClasses::apply(const ClassBallot& of_all) {
-  known_ballot_ = of_all;
+  shapes_.set_ballot(of_all);
   vote_.end();
   note_step();
 }
 
 void CallClasses::note_step() {
-  for (std::size_t shape = 0; shape < shapes_.size(); ++shape) {
-    known_.set(shapes_[shape],
-               found_.is_open ? class_by(known_ballot_.of(shape)) : found_.all_reduces);
+  for (std::size_t shape = 0; shape < shapes_.all().size(); ++shape) {
+    known_.set(shapes_.all()[shape],
+               found_.is_open ? class_by(shapes_.ballot().of(shape)) : found_.all_reduces);
   }
   for (const TensorCall& call : step_) {
     if (call.kind == CollectiveKind::kReduceScatter) known_.set(call, found_.reduce_scatters);
     // Where all-gathers may be lossy, the user has said so.
     if (call.kind == CollectiveKind::kAllGather) known_.set(call, CallClass::kGradient);
   }
-}
-
-/// The number of shapes if it is none of them.
-std::size_t CallClasses::number_of(const TensorCall& shape) const {
-  const auto found = std::find_if(shapes_.begin(), shapes_.end(), [&](const TensorCall& known) {
-    return known.count == shape.count && known.dtype == shape.dtype && known.op == shape.op &&
-           known.layout == shape.layout;
-  });
-  return static_cast<std::size_t>(found - shapes_.begin());
 }
 
 CallClass CallClasses::class_of(const PlanRequest& request) const {

@@ -24,6 +24,7 @@
 #include "nccl_plugin/session/calls/class_vote.h"
 #include "nccl_plugin/session/calls/known_classes.h"
 #include "nccl_plugin/session/calls/recurrences.h"
+#include "nccl_plugin/session/calls/step_shapes.h"
 #include "nccl_plugin/session/settings/comm_name.h"
 #include "ringpress/internal/call_class.h"
 #include "ringpress/internal/planner.h"
@@ -63,7 +64,7 @@ class CallClasses {
   /// True if the ranks vote before the call that was observed last is decided on.
   bool is_vote_due() const { return vote_.is_due(); }
   /// What this rank says. Before it has seen enough: what all have said before.
-  ClassBallot vote() const { return vote_.answer(known_ballot_); }
+  ClassBallot vote() const { return vote_.answer(shapes_.ballot()); }
   /// `of_all`: the ranks' ballots, added up.
   void apply(const ClassBallot& of_all);
 
@@ -82,7 +83,6 @@ class CallClasses {
  private:
   void begin_step(const CallPattern& shapes);
   void note_step();
-  std::size_t number_of(const TensorCall& shape) const;
 
   const CallSettings& settings_;
   const std::shared_ptr<CallSequence> sequence_;
@@ -94,8 +94,7 @@ class CallClasses {
   std::vector<TensorCall> step_;  // The last that was classified.
   std::uint64_t step_id_ = 0;
   StepClasses found_;
-  std::vector<TensorCall> shapes_;  // Of its all-reduces.
-  ClassBallot known_ballot_;
+  StepShapes shapes_;
   ClassVote vote_;
 };
 

@@ -74,7 +74,7 @@ TEST(CollNetClasses, GradientsAreCompressedOnceTheStepIsKnown) {
                   for (const bool is_lossy : outcome.are_lossy) text += is_lossy ? 'c' : '-';
                   return text;
                 });
-  expect_reports(reports, "-----ccccc");  // Two steps show it, and three more are looked at.
+  expect_reports(reports, "----cccccc");  // Two steps show it, and three more are looked at.
 }
 
 TEST(CollNetClasses, ActivationsStayExact) {
