@@ -98,8 +98,8 @@ Result<Decision> PieceCalls::decide_next(std::size_t count) {
 
 Status PieceCalls::run(const void* send, void* receive, std::size_t first, std::size_t count) {
   RINGPRESS_RETURN_IF_ERROR(check(first, count));
-  const bool is_observed = tensor_.known == PiecewiseTensor::Known::kTensor;
-  if (is_observed && first == 0 && count > 0) {
+  const bool is_tensors = tensor_.known == PiecewiseTensor::Known::kTensor;
+  if (is_tensors && first == 0 && count > 0) {
     calls_.class_votes().note_values(send, count, tensor_.dtype);
   }
   RINGPRESS_ASSIGN_OR_RETURN(const Decision decision, decide_next(count));
@@ -121,7 +121,6 @@ Status PieceCalls::run(const void* send, void* receive, std::size_t first, std::
   if (residual_ != nullptr && codec->takes_error_feedback && !traits.lossless) {
     call.context.residual = residual_ + first;
   }
-  const bool is_tensors = tensor_.known == PiecewiseTensor::Known::kTensor;
   if (!traits.identity && !traits.lossless && !is_tensors) session_.statistics.count_unbiased();
   const auto ranks = static_cast<std::uint64_t>(session_.size());
   call.raw_bytes = count * dtype_size(tensor_.dtype) * 2 * (ranks - 1) / ranks;
