@@ -4,6 +4,8 @@
 
 #include <fstream>
 
+#include "ringpress/internal/names.h"
+
 namespace ringpress::nccl_plugin {
 
 Environment Environment::of_this_process() {
@@ -63,7 +65,18 @@ std::vector<std::pair<std::string, std::string>> Environment::with_prefix(
 std::vector<std::pair<std::string, std::string>> variables_of_settings(const Environment& all) {
   std::vector<std::pair<std::string, std::string>> found = all.with_prefix("RINGPRESS");
   for (const auto& variable : all.with_prefix("NCCL_")) found.push_back(variable);
+  for (const auto& variable : all.with_prefix("")) {
+    if (is_misspelt_prefix(variable.first)) found.push_back(variable);
+  }
   return found;
+}
+
+bool is_misspelt_prefix(std::string_view name) {
+  constexpr std::string_view kPrefix = "ringpress";
+  constexpr std::size_t kMostEdits = 2;
+  const std::string first = lower_case(name.substr(0, name.find('_')));
+  if (name.starts_with("RINGPRESS") || first.size() > kPrefix.size() + kMostEdits) return false;
+  return first.starts_with('r') && edit_distance(first, kPrefix) <= kMostEdits;
 }
 
 }  // namespace ringpress::nccl_plugin

@@ -5,6 +5,7 @@
 
 #include <map>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -38,6 +39,9 @@ class Environment {
 
 /// What parse_settings() reads of them.
 std::vector<std::pair<std::string, std::string>> variables_of_settings(const Environment& all);
+
+/// Whether a variable's first word is nearly RINGPRESS: "RINGPRES_CODEC", "ringpress_codec".
+bool is_misspelt_prefix(std::string_view name);
 
 }  // namespace ringpress::nccl_plugin
 

@@ -222,10 +222,20 @@ Result<bool> assign(const std::string& name, const std::string& text, Settings* 
   return false;
 }
 
-std::string unknown_name(const std::string& name) {
+std::vector<std::string_view> names_of_settings() {
   std::vector<std::string_view> names;
   for (const SettingDescription& setting : setting_descriptions()) names.push_back(setting.name);
-  return "unknown setting " + name + " is ignored" + maybe_name(name, names);
+  return names;
+}
+
+std::string unknown_name(const std::string& name) {
+  return "unknown setting " + name + " is ignored" + maybe_name(name, names_of_settings());
+}
+
+/// Of a variable that may be another program's: nothing if no setting is near it.
+void warn_of_prefix(const std::string& name, std::vector<std::string>* warnings) {
+  if (warnings == nullptr || !nccl_plugin::is_misspelt_prefix(name)) return;
+  if (!near_name(name, names_of_settings()).empty()) warnings->push_back(unknown_name(name));
 }
 
 void note_mistake(const Status& status, Settings* settings) {
@@ -270,8 +280,11 @@ Settings parse_settings(const std::vector<std::pair<std::string, std::string>>& 
     note_mistake(assign(setting.name, setting.default_text, &settings).status(), &settings);
   }
   for (const auto& [name, text] : environment) {
-    if (name != "RINGPRESS" && !name.starts_with("RINGPRESS_")) continue;
     if (text.empty()) continue;  // As if it were not there: the default.
+    if (name != "RINGPRESS" && !name.starts_with("RINGPRESS_")) {
+      warn_of_prefix(name, warnings);
+      continue;
+    }
     const Result<bool> known = assign(name, text, &settings);
     note_mistake(known.status(), &settings);
     if (known.is_ok() && !known.value() && warnings != nullptr) {

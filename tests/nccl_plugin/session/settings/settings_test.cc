@@ -209,6 +209,20 @@ TEST(Settings, AnUnknownNameIsAWarningWithTheNearestName) {
   EXPECT_EQ(warnings, expected);
 }
 
+TEST(Settings, ANameWhosePrefixIsMisspeltIsAWarningToo) {
+  std::vector<std::string> warnings;
+  const Environment environment = {{"RINGPRES_CODEC", "q4"},   {"ringpress_codec", "q4"},
+                                   {"RINGPRSES_STATS", "x"},   {"RINGRESS_SHAPE_OF_GAME", "1"},
+                                   {"RINGPRESSION_CODEC", ""}, {"PRESS_CODEC", "q4"},
+                                   {"SPRINGPRESS", "1"},       {"RING_CODEC", "q4"}};
+  EXPECT_EQ(parse_settings(environment, &warnings).mistake, "");
+  const std::vector<std::string> expected = {
+      "unknown setting RINGPRES_CODEC is ignored (maybe RINGPRESS_CODEC?)",
+      "unknown setting ringpress_codec is ignored (maybe RINGPRESS_CODEC?)",
+      "unknown setting RINGPRSES_STATS is ignored (maybe RINGPRESS_STATS?)"};
+  EXPECT_EQ(warnings, expected);
+}
+
 TEST(Settings, AgreementOmitsTheSecretAndWhatMayDiffer) {
   auto settings =
       parse_settings({{"RINGPRESS_SECRET", "swordfish"}, {"RINGPRESS_CODEC", "q8"}}, nullptr);
