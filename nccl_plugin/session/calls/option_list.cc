@@ -1,5 +1,6 @@
 #include "nccl_plugin/session/calls/option_list.h"
 
+#include <cstdint>
 #include <cstring>
 #include <functional>
 #include <map>
@@ -19,6 +20,7 @@ namespace {
 
 constexpr int kMostOptions = 4096;
 constexpr std::size_t kMostCodecs = 4096;
+constexpr std::uintptr_t kLeastAddress = 4096;
 constexpr std::string_view kExact = "exact";
 
 struct NamedOption {
@@ -97,6 +99,10 @@ Status read_option(const ncclConfigExt_t& option, CallOptions* options) {
   if (is_codec ? !options->codec.empty() : options->key != 0) return refusal(name + " comes twice");
   const char* const text = option.val.s;
   if (text == nullptr) return refusal(name + " is null, but must be a string");
+  // A program that has set val.i: no memory is there.
+  if (const auto address = reinterpret_cast<std::uintptr_t>(text); address < kLeastAddress) {
+    return refusal(name + " is the number " + std::to_string(address) + ", but must be a string");
+  }
   if (*text == '\0') return refusal(name + " is an empty string");
   if (is_codec) return read_codec(text, options);
   read_tensor(text, options);

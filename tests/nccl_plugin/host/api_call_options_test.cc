@@ -296,6 +296,10 @@ TEST(CallOptions, WhatIsNoOptionIsRefusedByName) {
                    "RINGPRESS_OPTION_CODEC: \"q44\" is neither \"exact\" nor a codec: ");
     expect_refused(RINGPRESS_OPTION_CODEC, "q4:blok=64", "\"q4:blok=64\" is neither");
     expect_refused(RINGPRESS_OPTION_CODEC, "auto", "\"auto\" is neither");
+    option.val.raw = nullptr;
+    option.val.i = 5;  // A number where a string belongs.
+    EXPECT_EQ(call(&option), ncclInvalidArgument);
+    expect_last_error("RINGPRESS_OPTION_CODEC is the number 5, but must be a string");
     ncclConfigExt_t second = option;
     option.val.s = second.val.s = "q4";
     option.next = &second;
