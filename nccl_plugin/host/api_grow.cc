@@ -106,8 +106,11 @@ Status grow_old(ncclComm_t handle, const Grow& grow, ncclComm_t* out) {
   }
   std::optional<UniqueId> given;
   if (grow.id != nullptr) given = to_id(*grow.id);
+  // Ranks compare names, and those that come do not know the parent's.
+  Configuration inherited = parent->traits().configuration;
+  inherited.name.clear();
   RINGPRESS_ASSIGN_OR_RETURN(const std::shared_ptr<ncclComm> child,
-                             make_child(*parent, grow.config));
+                             make_child(*parent, inherited, grow.config));
   *out = child.get();
   Settings settings = settings_for_init(child->traits().name());
   const auto run = [parent, child, given, size = grow.size,

@@ -1,14 +1,18 @@
 #include "nccl_plugin/host/derived.h"
 
-#include "nccl_plugin/host/configuration.h"
 #include "nccl_plugin/host/registry.h"
 #include "ringpress/internal/log.h"
 
 namespace ringpress::nccl_plugin::host {
 
 Result<std::shared_ptr<ncclComm>> make_child(const ncclComm& parent, const ncclConfig_t* config) {
+  return make_child(parent, parent.traits().configuration, config);
+}
+
+Result<std::shared_ptr<ncclComm>> make_child(const ncclComm& parent, const Configuration& inherited,
+                                             const ncclConfig_t* config) {
   RINGPRESS_ASSIGN_OR_RETURN(const Configuration configuration,
-                             parse_configuration(config, parent.traits().configuration));
+                             parse_configuration(config, inherited));
   auto child = std::make_shared<ncclComm>(CommTraits{configuration, parent.traits().device});
   Registry::instance().add(child);
   return child;

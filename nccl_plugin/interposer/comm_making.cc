@@ -153,8 +153,8 @@ ncclResult_t CommMaking::made_grown(ncclComm_t* handle, ncclComm_t parent, const
       pending.left_because = known_.left.why(parent);
       if (!pending.left_because.is_left()) return;
     } else {
-      pending.made.name =
-          name != nullptr ? std::string(name) : pending.made.grown_from->identity().name;
+      // Ranks compare names, and those that come do not know the parent's.
+      if (name != nullptr) pending.made.name = name;
       if (id != nullptr) pending.made.place = read_meeting_place(*id);
       pending.made.problem = trouble_.problem();
       pending.made.refusal = trouble_.refusal();

@@ -108,6 +108,33 @@ TEST(Grow, InOneGroupOfOneThread) {
   }
 }
 
+/// Ranks compare names that say what calls are. One that comes does not know the parent's.
+TEST(Grow, TheNameOfTheParentIsNotAskedFor) {
+  const ncclUniqueId id = make_nccl_id();
+  ncclUniqueId grow_id{};
+  std::barrier made(3);
+  run_threads(3, [&](int rank) {
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    config.commName = "dp";
+    ncclComm_t comm = nullptr, grown = nullptr;
+    if (rank < 2) {
+      ASSERT_NCCL_OK(ncclCommInitRankConfig(&comm, 2, id, rank, &config));
+    }
+    if (rank == 0) {
+      ASSERT_NCCL_OK(ncclCommGetUniqueId(comm, &grow_id));
+    }
+    made.arrive_and_wait();
+    ASSERT_NCCL_OK(ncclCommGrow(comm, 3, rank == 1 ? nullptr : &grow_id, rank < 2 ? -1 : 2, &grown,
+                                nullptr))
+        << ncclGetLastError(nullptr);
+    expect_place(grown, rank, 3);
+    EXPECT_NCCL_OK(ncclCommDestroy(grown));
+    if (comm != nullptr) {
+      EXPECT_NCCL_OK(ncclCommDestroy(comm));
+    }
+  });
+}
+
 TEST(Grow, OfOneRank) {
   ncclComm_t old = nullptr;
   ASSERT_NCCL_OK(ncclCommInitRank(&old, 1, make_nccl_id(), 0));

@@ -8,6 +8,7 @@
 
 #include "nccl_plugin/interposer/meeting/meeting.h"
 #include "tests/support/interposer_job.h"
+#include "tests/support/rules_file.h"
 
 namespace ringpress::nccl_plugin::interposer {
 namespace {
@@ -56,15 +57,25 @@ bool is_compressed(Job& job, ncclComm_t comm, int rank, std::barrier<>& all) {
   return all_reduces == 0;
 }
 
-/// Two ranks, then four. The id is made on the rank `maker`.
-void grow_from_two_to_four(Job& job, int maker, bool grown_is_compressed) {
+/// One of two ranks that call their communicator so.
+ncclComm_t join_named(Job& job, const ncclUniqueId& id, int rank, const char* name) {
+  ncclComm_t comm = nullptr;
+  job.engine.making().joining(id);
+  EXPECT_EQ(job.engine.real().CommInitRank(&comm, 2, id, rank), ncclSuccess);
+  EXPECT_EQ(job.engine.making().made_rank(&comm, id, name), ncclSuccess);
+  return comm;
+}
+
+/// Two ranks, then four. The id is made on the rank `maker`. `name`: of the two's communicator.
+void grow_from_two_to_four(Job& job, int maker, bool grown_is_compressed,
+                           const char* name = nullptr) {
   const ncclUniqueId id = job.make_id();
   ncclUniqueId grow_id{};
   std::barrier has_id(4), two(2), four(4);
   run_threads(4, [&](int rank) {
     ncclComm_t comm = nullptr;
     if (rank < 2) {
-      comm = job.join(id, 2, rank);
+      comm = join_named(job, id, rank, name);
       EXPECT_EQ(is_compressed(job, comm, rank, two), grown_is_compressed);
       if (rank == maker) grow_id = make_grow_id(job, comm);
     }
@@ -88,6 +99,16 @@ TEST(InterposerGrow, ItsCallsAreCompressedAsBefore) {
     Job job;
     grow_from_two_to_four(job, maker, true);
   }
+}
+
+/// Those that come do not know it.
+TEST(InterposerGrow, TheNameOfTheParentIsNotAskedFor) {
+  const test::RulesFile rules(
+      "collective_type,min_bytes,max_bytes,algorithm,protocol,channels,nNodes,nRanks,numPipeOps,"
+      "regBuff,codec,comm_match\n"
+      "allreduce,0,-1,-1,-1,-1,-1,-1,-1,-1,q8,nobody\n");
+  Job job(make_settings({{"RINGPRESS_RULES", rules.path()}}));
+  grow_from_two_to_four(job, 0, true, "dp");
 }
 
 TEST(InterposerGrow, WhatWasPlainStaysPlain) {
