@@ -181,9 +181,8 @@ ncclResult_t Engine::run_group(ThreadGroup& mine, ncclResult_t real_ended) noexc
   // In progress: some communicator is nonblocking. Those of our calls are not.
   const bool has_ended = real_ended == ncclSuccess || real_ended == ncclInProgress;
   if (has_ended && !calls.empty()) ours = run_calls(real_, calls);
-  calls.clear();
-  mine.calls = std::move(calls);  // Its memory is for the next group.
   if (!has_ended) {
+    for (const AcceptedCall& one : calls) one.comm->planner().classifier().forget_waiting();
     making_.call_off(made, "its ncclGroupEnd answers ", real_ended);
     return real_ended;
   }
@@ -191,6 +190,8 @@ ncclResult_t Engine::run_group(ThreadGroup& mine, ncclResult_t real_ended) noexc
     making_.call_off(made, "a compressed call of the same group failed", ncclSuccess);
     return ours;
   }
+  calls.clear();
+  mine.calls = std::move(calls);  // Its memory is for the next group.
   if (real_ended == ncclInProgress) making_.leave_in_progress(made);
   const ncclResult_t established =
       made.empty() ? ncclSuccess : making_.establish_made(std::move(made));
@@ -212,6 +213,7 @@ ncclResult_t Engine::group_simulate_end(ncclSimInfo_t* info) noexcept {
   ThreadGroup* const mine = find_thread_group(real_);
   if (mine != nullptr && mine->depth > 0 && --mine->depth == 0) {
     const auto ended = std::exchange(mine->ended, {});  // Freed at the end.
+    for (const AcceptedCall& accepted : mine->calls) accepted.comm->planner().classifier().forget_waiting();
     mine->calls.clear();
     mine->end_timed();
     making_.call_off(std::exchange(mine->made, {}), "its group was simulated", ncclSuccess);

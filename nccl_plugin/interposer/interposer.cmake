@@ -10,6 +10,7 @@ add_library(ringpress_interposer OBJECT
   interposer/calls/number_exchange.cc
   interposer/calls/runner.cc
   interposer/calls/workspace.cc
+  interposer/comm/call_classifier.cc
   interposer/comm/call_planner.cc
   interposer/comm/call_starter.cc
   interposer/comm/codecs.cc
@@ -43,6 +44,7 @@ add_library(ringpress_interposer OBJECT
   interposer/stream/stream_sra.cc
   interposer/stream/stream_steps.cc
   interposer/stream/stream_trace.cc
+  interposer/stream/stream_votes.cc
   interposer/thread_group.cc
 )
 ringpress_compile_alone(

@@ -113,6 +113,8 @@ struct Statistics {
   std::uint64_t scaled_calls = 0;        // With coordinate scales; of compressed_calls.
   std::vector<MeasuredError> errors;     // Of compressed all-reduces.
   std::uint64_t nanoseconds = 0;         // Spent in collective calls.
+  // Preloaded: the longest that a thread which made a call waited for what ranks decide together.
+  std::uint64_t longest_wait_nanoseconds = 0;
   std::uint64_t observed_calls = 0;      // RINGPRESS=observe: calls that would be compressed,
   std::uint64_t observed_raw_bytes = 0;  // and their part of raw_bytes.
   // RINGPRESS_LAZY: what this rank had put off and never sent when the communicator was finalized

@@ -63,6 +63,11 @@ std::uint64_t capture_of(Device& device, const Call& call) {
   return capture.is_ok() ? capture.value() : kUnknownCapture;
 }
 
+std::uint64_t find_capture(Device& device, PlannedCall* planned) {
+  if (!planned->capture) planned->capture = capture_of(device, planned->call);
+  return *planned->capture;
+}
+
 ncclResult_t run_exactly(const ringpressRealNccl& real, const Call& call) {
   if (call.config != nullptr) return run_as_asked(real, call);
   if (call.kind == CollectiveKind::kAllGather) {

@@ -49,15 +49,21 @@ std::uint64_t capture_of(Device& device, const Call& call);
 struct PlannedCall {
   Call call;
   Decision decision{};  // By rules, settings and streams.
-  // Whether it is compressed is known when it begins:
+  // Nothing is decided before its turn: a vote counts from it on, or from one that waits, too.
+  bool is_undecided = false;
+  bool votes = false;         // With it the ranks vote on what such calls are.
+  bool stays_exact = false;   // It is ours for such a reason alone.
+  // Else, whether it is compressed is known when it begins:
   bool takes_turn = false;      // of a StreamGuard;
   bool gains_nothing = false;   // or no, it has told, but it is one
   bool is_new = false;          // or no, automatic mode waits for it to recur, but it is one
   bool is_of_step = false;      // for a StreamSteps.
   bool may_be_put_off = false;  // Whether it is sent at all is known after its first step.
-  bool votes = false;           // Exact: with it the ranks vote on what such calls are.
   std::optional<std::uint64_t> capture = {};  // capture_of() it, once that was asked.
 };
+
+/// As capture_of(), of the device that is asked once a call.
+std::uint64_t find_capture(Device& device, PlannedCall* planned);
 
 /// The call as it came, by the real library.
 ncclResult_t run_exactly(const ringpressRealNccl& real, const Call& call);

@@ -26,7 +26,7 @@ class FramedCall final : public StreamCall {
   }
   ncclResult_t exchange(std::size_t step) override {
     if (step >= lead()) return call_->exchange(step - lead());
-    // Zero on all ranks but one.
+    // Zero on all ranks but one, where one tells.
     std::uint64_t* const words = frame_.words.on_device;
     return parts_.real->AllReduce(words, words, frame_.words.count, ncclUint64, ncclMax,
                                   parts_.comm, static_cast<cudaStream_t>(parts_.stream));
@@ -46,7 +46,8 @@ class FramedCall final : public StreamCall {
 
   Status prepare_words() {
     const TravelingWords& words = frame_.words;
-    if (parts_.rank != 0) return parts_.device->zero(parts_.stream, words.on_device, bytes());
+    const bool tells = words.is_of_all || parts_.rank == 0;
+    if (!tells) return parts_.device->zero(parts_.stream, words.on_device, bytes());
     return parts_.device->copy(parts_.stream, words.on_device, words.sent, bytes());
   }
   /// Whoever reads them looks at the last one again until it is there.

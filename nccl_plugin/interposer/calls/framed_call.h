@@ -10,12 +10,14 @@
 
 namespace ringpress::nccl_plugin::interposer {
 
-/// What rank 0 tells all ranks: some words, of which the last one arrives last.
+/// What rank 0 tells all ranks, or each of them the others, who get the largest: some words, of
+/// which the last one arrives last.
 struct TravelingWords {
   std::size_t count = 0;                // 0: nothing is told.
   std::uint64_t* on_device = nullptr;   // While they travel.
-  const std::uint64_t* sent = nullptr;  // On rank 0: host memory that streams read,
-  std::uint64_t* received = nullptr;    // and on every rank, that they write.
+  const std::uint64_t* sent = nullptr;  // Host memory that streams read,
+  std::uint64_t* received = nullptr;    // and that they write.
+  bool is_of_all = false;               // Else of rank 0 alone.
 };
 
 /// What a call has sent, once its last step is asked for.

@@ -24,19 +24,37 @@ Status gather(const ringpressRealNccl& real, const Wave& wave) {
   return ended;
 }
 
+/// One after the other: the word is not there before the numbers are.
+Status receive(ExchangeMemory& memory, std::size_t ranks) {
+  Device& device = memory.device();
+  const Stream stream = memory.stream();
+  ExchangeMemory::Words& words = memory.words();
+  RINGPRESS_RETURN_IF_ERROR(
+      device.copy(stream, words.numbers, memory.numbers() + 1, ranks * sizeof(std::int32_t)));
+  RINGPRESS_RETURN_IF_ERROR(device.zero(stream, memory.zero(), sizeof words.is_pending));
+  return device.copy(stream, &words.is_pending, memory.zero(), sizeof words.is_pending);
+}
+
 Status exchange_together(const ringpressRealNccl& real, const Wave& wave) {
   for (const NumberExchange* exchange : wave) {
     ExchangeMemory& memory = *exchange->memory;
-    RINGPRESS_RETURN_IF_ERROR(memory.device().copy(memory.stream(), memory.numbers(),
-                                                   exchange->numbers.data(), sizeof(std::int32_t)));
+    memory.words().own = exchange->numbers.front();
+    memory.words().is_pending = 1;
+    RINGPRESS_RETURN_IF_ERROR(memory.device().copy(
+        memory.stream(), memory.numbers(), &memory.words().own, sizeof(std::int32_t)));
   }
   RINGPRESS_RETURN_IF_ERROR(gather(real, wave));
   for (NumberExchange* exchange : wave) {
+    RINGPRESS_RETURN_IF_ERROR(receive(*exchange->memory, exchange->numbers.size()));
+  }
+  for (NumberExchange* exchange : wave) {
     ExchangeMemory& memory = *exchange->memory;
-    RINGPRESS_RETURN_IF_ERROR(
-        memory.device().copy(memory.stream(), exchange->numbers.data(), memory.numbers() + 1,
-                             exchange->numbers.size() * sizeof(std::int32_t)));
-    RINGPRESS_RETURN_IF_ERROR(memory.device().synchronize(memory.stream()));
+    RINGPRESS_RETURN_IF_ERROR(await_word(&memory.words().is_pending, memory.stream(),
+                                         *exchange->watch,
+                                         "what other ranks say has not come",
+                                         [](std::uint64_t word) { return word == 0; })
+                                  .status());
+    std::copy_n(memory.words().numbers, exchange->numbers.size(), exchange->numbers.begin());
   }
   return Status::ok();
 }

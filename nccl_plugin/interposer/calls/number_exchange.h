@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "nccl_plugin/interposer/calls/exchange_memory.h"
+#include "nccl_plugin/interposer/stream/stream_wait.h"
 #include "nccl_plugin/preload/engine.h"
 
 namespace ringpress::nccl_plugin::interposer {
@@ -14,11 +15,13 @@ struct NumberExchange {
   ncclComm_t handle = nullptr;
   ExchangeMemory* memory = nullptr;   // This communicator's, or its parent's.
   std::vector<std::int32_t> numbers;  // One in; that of every rank out, in their order.
-  Status status;
+  const Watch* watch = nullptr;       // Of the communicator whose memory it is.
+  Status status{};
 };
 
 /// One call for all communicators that one group has made. Those that share memory come one after
-/// the other, and so do they on every rank, in the order in which they were made.
+/// the other, and so do they on every rank, in the order in which they were made. Waits for all
+/// ranks, as await_word() does.
 void exchange_numbers(const ringpressRealNccl& real, std::vector<NumberExchange>& exchanges);
 
 }  // namespace ringpress::nccl_plugin::interposer

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <string>
+#include <utility>
 
 #include "nccl_plugin/errors/firewall.h"
 #include "nccl_plugin/errors/warn_once.h"
@@ -105,6 +106,8 @@ class Clique {
     CallVector<Status> could;
     for (Queue& queue : queues_) {
       if (queue.running != nullptr) continue;
+      const Status settled = catch_all([&] { return settle(queue); });
+      if (!settled.is_ok()) return own(settled);
       const bool asks = queue.comm->planner().needs_agreement(queue.planned());
       const Status started = catch_all([&] { return begin(queue); });
       if (asks) {
@@ -114,7 +117,28 @@ class Clique {
         return own(started);
       }
     }
-    return asking.empty() ? ncclSuccess : own(catch_all([&] { return agree(asking, could); }));
+    if (!asking.empty()) {
+      const ncclResult_t agreed = own(catch_all([&] { return agree(asking, could); }));
+      if (agreed != ncclSuccess) return agreed;
+    }
+    return own(catch_all([&] { return add_votes(); }));
+  }
+
+  Status settle(Queue& queue) {
+    PlannedCall& next = queue.calls[queue.first];
+    const CallsWithOptions with_options(next.call.options);
+    return queue.comm->planner().settle(&next);
+  }
+
+  /// To calls that have begun, however they are made in the end.
+  Status add_votes() {
+    for (Queue& queue : queues_) {
+      PlannedCall& planned = queue.calls[queue.first];
+      if (!std::exchange(planned.votes, false)) continue;
+      CallClassifier& classifier = queue.comm->planner().classifier();
+      RINGPRESS_RETURN_IF_ERROR(classifier.add_vote(planned.call, &queue.running));
+    }
+    return Status::ok();
   }
 
   Status begin(Queue& queue) {
@@ -126,25 +150,24 @@ class Clique {
     return Status::ok();
   }
 
-  /// Every rank tells the others whether it could begin. Where one could not, none does. Or they
-  /// vote.
+  /// Every rank tells the others whether it could begin. Where one could not, none does.
   Status agree(const CallVector<Queue*>& asking, const CallVector<Status>& could) {
     std::vector<NumberExchange> exchanges;
     for (std::size_t i = 0; i < asking.size(); ++i) {
       Comm& comm = *asking[i]->comm;
       exchanges.push_back({comm.handle(),
                            &comm.exchange(),
-                           {could[i].is_ok() ? comm.planner().vote(asking[i]->planned()) : 0},
-                           Status::ok()});
+                           {could[i].is_ok() ? 1 : 0},
+                           &comm.lifetime().watch()});
     }
     RINGPRESS_RETURN_IF_ERROR(exchange_among(asking, exchanges));
     for (std::size_t i = 0; i < asking.size(); ++i) {
       Queue& queue = *asking[i];
       const std::vector<std::int32_t>& numbers = exchanges[i].numbers;
       const auto unable = std::find(numbers.begin(), numbers.end(), 0);
-      queue.comm->planner().note_agreement(queue.planned(), numbers);
-      if (queue.planned().votes) RINGPRESS_RETURN_IF_ERROR(could[i]);
-      if (unable == numbers.end() || queue.planned().votes) continue;
+      const bool all_can = unable == numbers.end();
+      queue.comm->planner().note_agreement(queue.planned(), all_can);
+      if (all_can) continue;
       const auto rank = static_cast<std::uint32_t>(unable - numbers.begin());
       queue.exact_because = could[i].is_ok() ? WhyExact{ExactReason::kNoMemoryOnRank, rank, {}}
                                              : queue.comm->starter().why_not_begun(could[i]);

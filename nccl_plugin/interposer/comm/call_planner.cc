@@ -1,63 +1,49 @@
 #include "nccl_plugin/interposer/comm/call_planner.h"
 
-#include <algorithm>
-#include <chrono>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "nccl_plugin/errors/warn_once.h"
 #include "nccl_plugin/session/calls/named_codec.h"
 #include "nccl_plugin/session/calls/savings.h"
 
 namespace ringpress::nccl_plugin::interposer {
-
 CallPlanner::CallPlanner(CommParts& parts)
     : parts_(parts),
-      classes_(parts.settings, parts.policy.name(), parts.sequence),
+      classifier_(parts),
       warm_up_(parts.settings),
       steps_(parts.sequence) {}
 
 bool CallPlanner::plan(PlannedCall* planned) {
   *planned = PlannedCall{planned->call};
-  planned->votes = classify(planned);
-  if (planned->votes) {
-    planned->decision.why = {
-        ExactReason::kNoGradient, static_cast<std::uint32_t>(planned->call.call_class), {}};
-    return true;
-  }
+  planned->is_undecided = classifier_.must_wait(planned);
+  if (planned->is_undecided) return true;
+  classifier_.observe(planned);
+  if (decide(planned)) return true;
+  planned->stays_exact = true;
+  if (planned->votes) return true;
+  parts_.count_exact(planned->decision.why);
+  return false;
+}
+
+Status CallPlanner::settle(PlannedCall* planned) {
+  if (!std::exchange(planned->is_undecided, false)) return Status::ok();
+  RINGPRESS_RETURN_IF_ERROR(classifier_.begin_turn(planned));
+  planned->stays_exact = !decide(planned);
+  return Status::ok();
+}
+
+/// True: it is compressed, or put off, or may be when it begins.
+bool CallPlanner::decide(PlannedCall* planned) {
+  classifier_.classify(planned);
   planned->may_be_put_off = may_be_put_off(planned);
   if (planned->may_be_put_off || choose(planned)) return true;
-  parts_.count_exact(planned->decision.why);
   if (planned->decision.is_observed()) {
     const CommPolicy& policy = parts_.policy;
     parts_.statistics.count_observed(policy.raw_bytes(policy.request(planned->call)));
   }
   return false;
-}
-
-/// A captured call is what such calls have been before. True: the ranks vote on it.
-bool CallPlanner::classify(PlannedCall* planned) {
-  Call& call = planned->call;
-  const PlanRequest request = parts_.policy.request(call);
-  if (!classes_.is_of_interest(request)) return false;
-  if (find_capture(planned) != 0) {
-    call.call_class = classes_.class_of_captured(request);
-    return false;
-  }
-  classes_.observe(request, see(call));
-  call.call_class = classes_.class_of(request);
-  // What is put off is voted on in another way, call by call.
-  return classes_.is_vote_due() && parts_.lazy == nullptr;
-}
-
-/// The program's pauses: how long calls take is not known here.
-CallEvidence::Seen CallPlanner::see(const Call& call) {
-  CallEvidence::Seen seen{call.send};
-  if (!classes_.wants_times()) return seen;
-  const auto now = std::chrono::steady_clock::now();
-  seen.pause_seconds = std::chrono::duration<double>(now - last_call_).count();
-  last_call_ = now;
-  return seen;
 }
 
 bool CallPlanner::choose(PlannedCall* planned) {
@@ -73,7 +59,7 @@ bool CallPlanner::choose(PlannedCall* planned) {
   decision = if_made(by_settings);
   if (decision.is_exact()) return false;
   const PreparedCodec* const codec = parts_.codec_of(call, decision);
-  const std::uint64_t capture = find_capture(planned);
+  const std::uint64_t capture = find_capture(*parts_.device, planned);
   decision = follow_stream(limits_of(call, request, codec, capture), request, decision);
   if (decision.why.reason != ExactReason::kNone) return false;
   decision = as_planned(by_settings, decision);
@@ -105,15 +91,9 @@ bool CallPlanner::may_be_put_off(PlannedCall* planned) const {
   if (parts_.lazy == nullptr || call.kind != CollectiveKind::kAllReduce) return false;
   const PlanRequest request = parts_.policy.request(call);
   if (!parts_.lazy->calls().takes(request) || parts_.policy.plan(request).is_denied()) return false;
-  if (find_capture(planned) == 0) return true;
+  if (find_capture(*parts_.device, planned) == 0) return true;
   warn_once("RINGPRESS_LAZY: calls in captured streams are not put off");
   return false;
-}
-
-/// The device is asked once a call.
-std::uint64_t CallPlanner::find_capture(PlannedCall* planned) const {
-  if (!planned->capture) planned->capture = capture_of(*parts_.device, planned->call);
-  return *planned->capture;
 }
 
 /// Of an accepted call. 0: of none, or they are not compressed.
@@ -150,7 +130,7 @@ StreamLimits CallPlanner::limits_of(const Call& call, const PlanRequest& request
 /// Of a call that could be compressed. Captured ones do not count: a graph would repeat for ever
 /// what is decided on them.
 bool CallPlanner::warms_up(const PlanRequest& request, PlannedCall* planned) {
-  if (steps_.begun() >= warm_up_.steps() || find_capture(planned) != 0) return false;
+  if (steps_.begun() >= warm_up_.steps() || find_capture(*parts_.device, planned) != 0) return false;
   Decision& decision = planned->decision;
   const TrainingStep step =
       steps_.of_next({request.kind, request.count, request.dtype, request.op});
@@ -164,7 +144,7 @@ bool CallPlanner::warms_up(const PlanRequest& request, PlannedCall* planned) {
 /// What the guard says of a call that could be compressed.
 void CallPlanner::ask_guard(const PlanRequest& request, PlannedCall* planned) {
   if (parts_.guard == nullptr || planned->decision.is_given()) return;
-  const StreamGuard::Answer answer = find_capture(planned) != 0
+  const StreamGuard::Answer answer = find_capture(*parts_.device, planned) != 0
                                          ? parts_.guard->look_at_captured(request)
                                          : parts_.guard->look_at(request);
   planned->takes_turn = answer == StreamGuard::Answer::kAsk;
@@ -178,7 +158,7 @@ void CallPlanner::ask_guard(const PlanRequest& request, PlannedCall* planned) {
 /// Whether it is to be shown to all ranks' plan for the step. Captured calls are not.
 bool CallPlanner::is_of_step(const PlanRequest& request, PlannedCall* planned) const {
   if (parts_.steps == nullptr || !parts_.steps->takes(request)) return false;
-  return find_capture(planned) == 0;
+  return find_capture(*parts_.device, planned) == 0;
 }
 
 bool CallPlanner::keeps_residual(const Call& call, const Decision& decision,
@@ -224,7 +204,7 @@ void CallPlanner::keep_place(const Call& call) {
 }
 
 bool CallPlanner::needs_agreement(const PlannedCall& planned) const {
-  if (planned.votes) return true;
+  if (planned.stays_exact) return false;
   const std::size_t bytes = projected_bytes(planned.call);
   const MemoryAgreement& memory = parts_.kept->agreement();
   // Where a rank has no memory, such a call is not projected if it is sent.
@@ -232,15 +212,7 @@ bool CallPlanner::needs_agreement(const PlannedCall& planned) const {
   return memory.is_needed(bytes, graph_of(planned));
 }
 
-void CallPlanner::note_agreement(const PlannedCall& planned, std::span<const std::int32_t> votes) {
-  const bool all_can = std::find(votes.begin(), votes.end(), 0) == votes.end();
-  if (planned.votes) {
-    ClassBallot of_all;
-    for (const std::int32_t vote : votes) {
-      of_all.add(vote == 0 ? ClassBallot::of_no() : ClassBallot::of_number(vote - 1));
-    }
-    return classes_.apply(of_all);
-  }
+void CallPlanner::note_agreement(const PlannedCall& planned, bool all_can) {
   parts_.kept->agreement().note(projected_bytes(planned.call), graph_of(planned), all_can);
 }
 

@@ -2,15 +2,13 @@
 #ifndef NCCL_PLUGIN_INTERPOSER_COMM_CALL_PLANNER_H_
 #define NCCL_PLUGIN_INTERPOSER_COMM_CALL_PLANNER_H_
 
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <string_view>
 
 #include "nccl_plugin/interposer/calls/call.h"
+#include "nccl_plugin/interposer/comm/call_classifier.h"
 #include "nccl_plugin/interposer/comm/parts.h"
-#include "nccl_plugin/session/calls/call_classes.h"
 #include "nccl_plugin/session/decision_chain.h"
 #include "nccl_plugin/session/steps/training_steps.h"
 #include "nccl_plugin/session/steps/warm_up.h"
@@ -22,9 +20,13 @@ class CallPlanner {
  public:
   explicit CallPlanner(CommParts& parts);
 
-  /// Decides on the next call. True: it is ours to make, and to be given to CallStarter::start().
-  /// Counts it if it is not.
+  /// Decides on the next call. True: it is ours to make, and to be given to CallStarter::start()
+  /// once settle() was asked. Counts it if it is not.
   bool plan(PlannedCall* planned);
+  /// In an accepted call's turn, after all that were accepted before: decides on it if that was put
+  /// off until now. May wait, as CallClassifier::begin_turn() does.
+  Status settle(PlannedCall* planned);
+  CallClassifier& classifier() { return classifier_; }
   /// The same, for a call that is not put off any more, and without counting it. True: it is
   /// compressed, or may be when it takes its turn; else the decision says why not.
   bool choose(PlannedCall* planned);
@@ -45,23 +47,16 @@ class CallPlanner {
   /// makes it, and all ranks tell each other whether it could before they go on. The same on all
   /// ranks.
   bool needs_agreement(const PlannedCall& planned) const;
-  /// What this rank tells the others of a call that it could begin: more than 0.
-  std::int32_t vote(const PlannedCall& planned) const {
-    return planned.votes ? 1 + classes_.vote().number() : 1;
-  }
-  /// What the ranks have told each other; 0: it could not begin. All have what the call needs, or
-  /// calls like it are left to the real library from now on. Of one that votes: what such calls
-  /// are.
-  void note_agreement(const PlannedCall& planned, std::span<const std::int32_t> votes);
+  /// What the ranks have told each other: all have what the call needs, or calls like it are left
+  /// to the real library from now on.
+  void note_agreement(const PlannedCall& planned, bool all_can);
   /// 0 for a call that is never projected.
   std::size_t projected_bytes(const Call& call) const;
 
  private:
-  bool classify(PlannedCall* planned);
+  bool decide(PlannedCall* planned);
   bool keeps_residual(const Call& call, const Decision& decision, std::size_t count) const;
-  CallEvidence::Seen see(const Call& call);
   bool may_be_put_off(PlannedCall* planned) const;
-  std::uint64_t find_capture(PlannedCall* planned) const;
   std::uint64_t graph_of(const PlannedCall& planned) const;
   StreamLimits limits_of(const Call& call, const PlanRequest& request, const PreparedCodec* codec,
                          std::uint64_t capture) const;
@@ -70,10 +65,9 @@ class CallPlanner {
   bool is_of_step(const PlanRequest& request, PlannedCall* planned) const;
 
   CommParts& parts_;
-  CallClasses classes_;
+  CallClassifier classifier_;
   const WarmUp warm_up_;
   TrainingSteps steps_;  // Of it.
-  std::chrono::steady_clock::time_point last_call_;
 };
 
 }  // namespace ringpress::nccl_plugin::interposer

@@ -54,12 +54,19 @@ Result<StreamScales::Chosen> choose_scales(const CommParts& comm, const PlannedC
 }  // namespace
 
 Result<StreamCallPointer> CallStarter::start(const PlannedCall& planned) {
-  exact_because_ = planned.votes ? planned.decision.why : WhyExact{};
-  if (planned.votes) return make_exact_call(parts_.real, planned.call);
+  exact_because_ = planned.stays_exact ? planned.decision.why : WhyExact{};
   if (planned.may_be_put_off) return start_lazily(planned);
-  planner_.tell_sequence(planned);
-  RINGPRESS_ASSIGN_OR_RETURN(StreamCallPointer call, start_planned(planned));
+  RINGPRESS_ASSIGN_OR_RETURN(StreamCallPointer call, start_settled(planned));
   return parts_.trace == nullptr ? std::move(call) : trace(planned, std::move(call));
+}
+
+Result<StreamCallPointer> CallStarter::start_settled(const PlannedCall& planned) {
+  if (!planned.stays_exact) {
+    planner_.tell_sequence(planned);
+    return start_planned(planned);
+  }
+  parts_.sequence->begin_call();
+  return make_exact_call(parts_.real, planned.call);
 }
 
 /// `call`, as the trace wants it.
@@ -72,7 +79,7 @@ StreamCallPointer CallStarter::trace(const PlannedCall& planned, StreamCallPoint
     const TensorCall tensor = tensor_of(planned.call, planned.call.count);
     parts_.trace->time(tensor, planned.call.stream, planned.takes_turn, &frame);
   }
-  return make_framed_call(framed_parts(planned.call), frame, std::move(call));
+  return make_framed_call(parts_.framed_parts(planned.call), frame, std::move(call));
 }
 
 /// What its sending may need is made before ranks agree on the call.
@@ -138,7 +145,7 @@ Result<StreamCallPointer> CallStarter::start_of_step(const PlannedCall& planned)
     RINGPRESS_ASSIGN_OR_RETURN(inner, start_compressed(planned));
     steps.time(tensor, call.stream, is_by_rule, &frame);
   }
-  return make_framed_call(framed_parts(call), frame, std::move(inner));
+  return make_framed_call(parts_.framed_parts(call), frame, std::move(inner));
 }
 
 /// As the guard says now.
@@ -154,11 +161,7 @@ Result<StreamCallPointer> CallStarter::start_in_turn(const PlannedCall& planned)
   } else {
     RINGPRESS_ASSIGN_OR_RETURN(inner, start_compressed(planned));
   }
-  return make_framed_call(framed_parts(call), guarded.frame, std::move(inner));
-}
-
-FramedParts CallStarter::framed_parts(const Call& call) const {
-  return {&parts_.real, parts_.handle, parts_.rank, parts_.device.get(), call.stream};
+  return make_framed_call(parts_.framed_parts(call), guarded.frame, std::move(inner));
 }
 
 StreamCallPointer CallStarter::start_exactly(const PlannedCall& planned, ExactReason reason) {

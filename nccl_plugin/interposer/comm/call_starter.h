@@ -6,7 +6,6 @@
 #include <cstdint>
 
 #include "nccl_plugin/interposer/calls/call.h"
-#include "nccl_plugin/interposer/calls/framed_call.h"
 #include "nccl_plugin/interposer/comm/call_planner.h"
 #include "nccl_plugin/interposer/comm/parts.h"
 #include "nccl_plugin/session/calls/slice_turns.h"
@@ -49,9 +48,9 @@ class CallStarter {
   Result<StreamCallPointer> start_of_step(const PlannedCall& planned);
   Result<StreamCallPointer> start_in_turn(const PlannedCall& planned);
   Result<StreamCallPointer> start_compressed(const PlannedCall& planned);
+  Result<StreamCallPointer> start_settled(const PlannedCall& planned);
   StreamCallPointer start_exactly(const PlannedCall& planned, ExactReason reason);
   StreamCallPointer trace(const PlannedCall& planned, StreamCallPointer call);
-  FramedParts framed_parts(const Call& call) const;
   StreamCallParts make_parts(const Call& call, const Decision& decision, Way way);
   Status find_memory(const Call& call, const Decision& decision, Way way, StreamCallParts* parts,
                      ProjectionParts* projection);

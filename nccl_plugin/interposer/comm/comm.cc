@@ -54,21 +54,24 @@ Comm::Comm(CommIdentity identity, const ringpressRealNccl& real, const Settings&
              rank.size,
              device,
              std::move(exchange),
-             {real, rank.handle, *device},
+             {real, rank.handle, *device, settings.timeout},
              {settings, rank.size, real.CommSplit != nullptr, identity_.name},
              {*device, static_cast<std::size_t>(rank.size),
               traits_of(unsplit_algorithm(settings)).goes_round,
               CoordinateScales::may_be_wanted(settings)}} {}
 
 Result<std::unique_ptr<Comm>> Comm::make(const ringpressRealNccl& real, const Settings& settings,
-                                         ncclComm_t handle, CommIdentity identity) {
+                                         ncclComm_t handle, CommIdentity identity,
+                                         std::shared_ptr<Device> device) {
   CommRank rank{handle};
   int number = 0;
   ncclResult_t result = real.CommUserRank(handle, &rank.rank);
   if (result == ncclSuccess) result = real.CommCount(handle, &rank.size);
   if (result == ncclSuccess) result = real.CommCuDevice(handle, &number);
   if (result != ncclSuccess) return answered("ncclCommCount", result);
-  RINGPRESS_ASSIGN_OR_RETURN(std::shared_ptr<Device> device, make_device(settings.backend, number));
+  if (device == nullptr) {
+    RINGPRESS_ASSIGN_OR_RETURN(device, make_device(settings.backend, number));
+  }
   RINGPRESS_ASSIGN_OR_RETURN(std::unique_ptr<ExchangeMemory> exchange,
                              ExchangeMemory::make(*device, static_cast<std::size_t>(rank.size)));
   return std::unique_ptr<Comm>(
@@ -78,6 +81,8 @@ Result<std::unique_ptr<Comm>> Comm::make(const ringpressRealNccl& real, const Se
 void Comm::write_report(ReportTime time) {
   std::optional<Statistics> now = parts_.statistics.now(time);
   if (!now) return;
+  now->longest_wait_nanoseconds =
+      static_cast<std::uint64_t>(parts_.lifetime.watch().waits->value().count());
   if (parts_.lazy != nullptr) parts_.lazy->calls().book_unsent(&*now, time);
   if (parts_.trace != nullptr) parts_.trace->close(parts_.settings.trace, now->last_codec, time);
   write_statistics(parts_.settings, rank(), size(), *now, StatisticsTime::kOfHost);
@@ -86,6 +91,8 @@ void Comm::write_report(ReportTime time) {
 /// The trace is of rank 0 alone, and of exact calls too: nothing of it is agreed on.
 void Comm::open() {
   const Settings& settings = parts_.settings;
+  // What it took to make the communicator does not count.
+  parts_.lifetime.watch().waits->forget();
   if (StreamTrace::is_wanted(settings, rank(), size())) {
     warn_if_failed("no step is recorded for RINGPRESS_TRACE", catch_all([this] {
                      parts_.trace =
@@ -139,6 +146,9 @@ Status Comm::prepare_to_compress() {
     measure_scales(parts_);
   }
   const bool puts_off = LazyCalls::is_wanted(settings);
+  if (takes_gradients_alone(settings) && !puts_off) {
+    RINGPRESS_ASSIGN_OR_RETURN(parts_.votes, StreamVotes::make(device));
+  }
   if (StepPlanner::is_wanted(settings, size(), policy.crosses_hosts()) && !puts_off) {
     RINGPRESS_ASSIGN_OR_RETURN(
         parts_.steps, StreamSteps::make(device, settings, rank(), size(), parts_.sequence));

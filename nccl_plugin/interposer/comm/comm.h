@@ -29,10 +29,11 @@ struct CommIdentity {
 
 class Comm {
  public:
-  /// Makes what every rank needs to take part in the agreement: a device, a stream, a little
-  /// memory.
+  /// Makes what every rank needs to take part in the agreement: a device, if none is given, a
+  /// stream, a little memory.
   static Result<std::unique_ptr<Comm>> make(const ringpressRealNccl& real, const Settings& settings,
-                                            ncclComm_t handle, CommIdentity identity);
+                                            ncclComm_t handle, CommIdentity identity,
+                                            std::shared_ptr<Device> device = nullptr);
   ~Comm() { report_.write(); }
   Comm(const Comm&) = delete;
   Comm& operator=(const Comm&) = delete;

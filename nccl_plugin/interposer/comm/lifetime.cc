@@ -8,6 +8,18 @@
 
 namespace ringpress::nccl_plugin::interposer {
 
+void revoke(const ringpressRealNccl& real, ncclComm_t handle) noexcept {
+  constexpr std::chrono::seconds kPatience{1};
+  if (real.CommRevoke == nullptr || handle == nullptr) return;
+  ncclResult_t result = real.CommRevoke(handle, NCCL_REVOKE_DEFAULT);
+  const auto until = std::chrono::steady_clock::now() + kPatience;
+  while (result == ncclInProgress && std::chrono::steady_clock::now() < until) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    if (real.CommGetAsyncError == nullptr) return;
+    if (real.CommGetAsyncError(handle, &result) != ncclSuccess) return;
+  }
+}
+
 void CommLifetime::end_groups(bool is_abort) noexcept {
   if (groups_ended_.exchange(true)) return;
   // What is in there stays: another thread may be reading it.
@@ -19,8 +31,7 @@ void CommLifetime::give_up(ncclResult_t failure) noexcept {
   ncclResult_t none = ncclSuccess;
   if (!failure_.compare_exchange_strong(none, failure) || !enter()) return;
   // Not ncclCommAbort(): that would take the handle from the program.
-  if (real_.CommRevoke != nullptr)
-    static_cast<void>(real_.CommRevoke(handle_, NCCL_REVOKE_DEFAULT));
+  revoke(real_, handle_);
   leave();
   end_groups(true);
 }

@@ -3,6 +3,7 @@
 #define NCCL_PLUGIN_INTERPOSER_COMM_LIFETIME_H_
 
 #include <atomic>
+#include <chrono>
 
 #include "nccl_plugin/interposer/host_groups.h"
 #include "nccl_plugin/interposer/stream/stream_wait.h"
@@ -12,12 +13,22 @@
 
 namespace ringpress::nccl_plugin::interposer {
 
+/// Has its calls fail on all ranks, where the library can be told (ncclCommRevoke()). Where that
+/// answers in-progress, as of a nonblocking communicator, waits for its end, a second at most.
+void revoke(const ringpressRealNccl& real, ncclComm_t handle) noexcept;
+
 /// Of one communicator. Any thread, but for set_groups().
 class CommLifetime {
  public:
   /// `real` and `device` outlive this.
-  CommLifetime(const ringpressRealNccl& real, ncclComm_t handle, Device& device)
-      : real_(real), handle_(handle), device_(device) {}
+  /// `timeout`: of waits.
+  CommLifetime(const ringpressRealNccl& real, ncclComm_t handle, Device& device,
+               std::chrono::milliseconds timeout)
+      : real_(real),
+        handle_(handle),
+        device_(device),
+        watch_{[this] { return failure() != ncclSuccess || is_retired_.load(); },
+               [this](Stream stream) { return find_failure(stream); }, &waits_, timeout} {}
   CommLifetime(const CommLifetime&) = delete;
   CommLifetime& operator=(const CommLifetime&) = delete;
 
@@ -58,8 +69,8 @@ class CommLifetime {
   std::atomic<bool> is_retired_{false};
   std::atomic<bool> is_left_alone_{false};
   std::atomic<ncclResult_t> failure_{ncclSuccess};
-  const Watch watch_{[this] { return failure() != ncclSuccess || is_retired_.load(); },
-                     [this](Stream stream) { return find_failure(stream); }};
+  LongestWait waits_;
+  const Watch watch_;
 };
 
 }  // namespace ringpress::nccl_plugin::interposer

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "nccl_plugin/interposer/calls/exchange_memory.h"
+#include "nccl_plugin/interposer/calls/framed_call.h"
 #include "nccl_plugin/interposer/comm/codecs.h"
 #include "nccl_plugin/interposer/comm/kept.h"
 #include "nccl_plugin/interposer/comm/lifetime.h"
@@ -16,6 +17,7 @@
 #include "nccl_plugin/interposer/stream/stream_scales.h"
 #include "nccl_plugin/interposer/stream/stream_steps.h"
 #include "nccl_plugin/interposer/stream/stream_trace.h"
+#include "nccl_plugin/interposer/stream/stream_votes.h"
 #include "nccl_plugin/session/calls/call_sequence.h"
 #include "nccl_plugin/session/calls/call_statistics.h"
 
@@ -43,6 +45,7 @@ struct CommParts {
   std::unique_ptr<StreamTrace> trace = nullptr;    // Null: nobody asks.
   std::unique_ptr<StreamSteps> steps = nullptr;    // Null: nothing is planned.
   std::unique_ptr<StreamGuard> guard = nullptr;    // Null: nothing is left to be chosen.
+  std::unique_ptr<StreamVotes> votes = nullptr;    // Null: no sums are voted on.
 
   const PreparedCodec* codec_of(const Call& call, const Decision& decision) const {
     return codecs.find(call, decision.codec);
@@ -50,6 +53,9 @@ struct CommParts {
   /// Of a call that has a codec.
   Way way_of(const Call& call, const Decision& decision) const {
     return policy.way(decision, call, codec_of(call, decision)->projection != nullptr);
+  }
+  FramedParts framed_parts(const Call& call) const {
+    return {&real, handle, rank, device.get(), call.stream};
   }
   /// Of residuals, sums and scales.
   std::size_t kept_bytes() const {

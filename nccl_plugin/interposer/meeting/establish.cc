@@ -13,6 +13,7 @@
 #include "nccl_plugin/errors/firewall.h"
 #include "nccl_plugin/errors/warn_once.h"
 #include "nccl_plugin/interposer/calls/number_exchange.h"
+#include "nccl_plugin/interposer/comm/lifetime.h"
 #include "nccl_plugin/interposer/last_error.h"
 #include "nccl_plugin/interposer/meeting/place_exchange.h"
 #include "nccl_plugin/session/settings/comm_name.h"
@@ -87,11 +88,10 @@ class Establishing {
   void find_names(const std::vector<Candidate*>& children);
   void split(const std::vector<Candidate*>& asked);
   void prepare_to_compress(const std::vector<Candidate*>& asked);
-  /// Where a rank exchanges its number. A child's rank may have got no memory of its own, its
+  /// Whose memory a rank exchanges its number in. A child's rank may have got none of its own, its
   /// parent's is certain.
-  static ExchangeMemory& memory_of(const Candidate& candidate) {
-    Comm& helper = candidate.made->parent != nullptr ? *candidate.made->parent : *candidate.comm;
-    return helper.exchange();
+  static Comm& helper_of(const Candidate& candidate) {
+    return candidate.made->parent != nullptr ? *candidate.made->parent : *candidate.comm;
   }
   bool can_split() const { return real_.CommSplit != nullptr; }
 
@@ -220,8 +220,11 @@ std::vector<NumberExchange> Establishing::ask(const std::vector<Candidate*>& ask
   std::vector<NumberExchange> exchanges;
   for (std::size_t i = 0; i < asked.size(); ++i) {
     asked[i]->has_asked = true;
-    exchanges.push_back(
-        {asked[i]->made->handle, &memory_of(*asked[i]), {numbers[i]}, Status::ok()});
+    Comm& helper = helper_of(*asked[i]);
+    exchanges.push_back({asked[i]->made->handle,
+                         &helper.exchange(),
+                         {numbers[i]},
+                         &helper.lifetime().watch()});
   }
   exchange_numbers(real_, exchanges);
   for (std::size_t i = 0; i < asked.size(); ++i) {
@@ -411,8 +414,7 @@ void Establishing::break_off(std::span<const NewComm> made) noexcept {
 }  // namespace
 
 void abandon(const ringpressRealNccl& real, ncclComm_t handle) noexcept {
-  if (real.CommRevoke == nullptr || handle == nullptr) return;
-  static_cast<void>(real.CommRevoke(handle, NCCL_REVOKE_DEFAULT));
+  revoke(real, handle);
 }
 
 void warn_left(const std::string& reason) {

@@ -141,7 +141,7 @@ Result<GuardedCall> StreamGuard::next(const PlanRequest& request, Stream stream,
 Status StreamGuard::receive(Class* calls, Stream stream, const Watch& watch) {
   RINGPRESS_ASSIGN_OR_RETURN(
       const std::uint64_t word,
-      await_word(memory_->received(calls->index), stream, {settings_.timeout, watch},
+      await_word(memory_->received(calls->index), stream, watch,
                  "what rank 0 found out about compressing has not come",
                  [calls](std::uint64_t seen) { return epoch_of(seen) == calls->epoch; }));
   RINGPRESS_ASSIGN_OR_RETURN(const Verdict verdict, verdict_of(word));

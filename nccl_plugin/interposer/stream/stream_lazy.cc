@@ -28,8 +28,8 @@ Result<LazyVote> read_ballot(std::uint64_t word, std::uint32_t number) {
 
 }  // namespace
 
-Result<std::unique_ptr<StreamSums>> StreamSums::make(Device& device, const Patience& patience) {
-  std::unique_ptr<StreamSums> sums(new StreamSums(device, patience));
+Result<std::unique_ptr<StreamSums>> StreamSums::make(Device& device, const Watch& watch) {
+  std::unique_ptr<StreamSums> sums(new StreamSums(device, watch));
   RINGPRESS_ASSIGN_OR_RETURN(sums->kernels_, device.make_models());
   RINGPRESS_ASSIGN_OR_RETURN(void* const on_device, device.allocate(sizeof(Measured)));
   sums->on_device_ = static_cast<Measured*>(on_device);
@@ -75,7 +75,7 @@ Result<Lengths> StreamSums::measure(const GradientSpan& gradient, const float* s
       device_.copy(stream_, on_host_->parts, on_device_->parts, sizeof on_device_->parts));
   RINGPRESS_RETURN_IF_ERROR(device_.copy(stream_, &on_host_->is_pending, &on_device_->is_pending,
                                          sizeof on_device_->is_pending));
-  RINGPRESS_RETURN_IF_ERROR(await_word(is_pending, stream_, patience_,
+  RINGPRESS_RETURN_IF_ERROR(await_word(is_pending, stream_, watch_,
                                        "the gradients of a call that may be put off are not there",
                                        [](std::uint64_t word) { return word == 0; })
                                 .status());
@@ -99,14 +99,11 @@ Status StreamSums::clear(float* sum, std::size_t count) {
   return device_.zero(stream_, sum, count * sizeof(float));
 }
 
-StreamLazy::StreamLazy(Device& device, const Settings& settings, Watch watch)
-    : device_(device), watch_(std::move(watch)), patience_{settings.timeout, watch_} {}
-
 Result<std::unique_ptr<StreamLazy>> StreamLazy::make(Device& device, const Settings& settings,
                                                      int rank, int size, Watch watch,
                                                      std::shared_ptr<CallSequence> sequence) {
-  std::unique_ptr<StreamLazy> lazy(new StreamLazy(device, settings, std::move(watch)));
-  RINGPRESS_ASSIGN_OR_RETURN(lazy->sums_, StreamSums::make(device, lazy->patience_));
+  std::unique_ptr<StreamLazy> lazy(new StreamLazy(device, std::move(watch)));
+  RINGPRESS_ASSIGN_OR_RETURN(lazy->sums_, StreamSums::make(device, lazy->watch_));
   RINGPRESS_ASSIGN_OR_RETURN(void* const word, device.allocate(sizeof *lazy->traveling_));
   lazy->traveling_ = static_cast<std::uint64_t*>(word);
   RINGPRESS_ASSIGN_OR_RETURN(void* const ballot, device.allocate_host(sizeof(Ballot)));
@@ -141,7 +138,7 @@ Result<LazyVote> StreamLazy::receive_votes() {
   RINGPRESS_RETURN_IF_ERROR(
       device_.copy(stream_, &ballot_->received, traveling_, sizeof ballot_->received));
   RINGPRESS_ASSIGN_OR_RETURN(const std::uint64_t word,
-                             await_word(received, stream_, patience_,
+                             await_word(received, stream_, watch_,
                                         "the votes on a call that may be put off have not come",
                                         [](std::uint64_t seen) { return seen != 0; }));
   return read_ballot(word, votes_);

@@ -14,6 +14,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <utility>
 
 #include "nccl_plugin/interposer/stream/stream_wait.h"
 #include "nccl_plugin/preload/engine.h"
@@ -27,8 +28,8 @@ namespace ringpress::nccl_plugin::interposer {
 /// Sums on a device.
 class StreamSums final : public LazyMemory {
  public:
-  /// What `patience` refers to, and the device, outlive this.
-  static Result<std::unique_ptr<StreamSums>> make(Device& device, const Patience& patience);
+  /// `device` and `watch` outlive this.
+  static Result<std::unique_ptr<StreamSums>> make(Device& device, const Watch& watch);
   ~StreamSums() override;
 
   /// The stream of what comes next, which happens after what was asked for until leave().
@@ -50,10 +51,10 @@ class StreamSums final : public LazyMemory {
     std::uint64_t is_pending;  // 0 once the parts are there.
   };
 
-  StreamSums(Device& device, const Patience& patience) : device_(device), patience_(patience) {}
+  StreamSums(Device& device, const Watch& watch) : device_(device), watch_(watch) {}
 
   Device& device_;
-  const Patience patience_;
+  const Watch& watch_;
   std::unique_ptr<DeviceModels> kernels_;
   Measured* on_device_ = nullptr;
   Measured* on_host_ = nullptr;
@@ -92,12 +93,11 @@ class StreamLazy {
     std::uint64_t received;  // 0 until it is there.
   };
 
-  StreamLazy(Device& device, const Settings& settings, Watch watch);
+  StreamLazy(Device& device, Watch watch) : device_(device), watch_(std::move(watch)) {}
   Result<LazyVote> receive_votes();
 
   Device& device_;
   const Watch watch_;
-  const Patience patience_;
   std::unique_ptr<StreamSums> sums_;
   std::unique_ptr<LazyCalls> calls_;
   std::uint64_t* traveling_ = nullptr;  // On the device.

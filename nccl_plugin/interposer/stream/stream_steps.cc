@@ -92,7 +92,7 @@ Result<SteppedCall> StreamSteps::next(const TensorCall& call, Stream stream, con
 
 /// Waits for the message that was sent last.
 Status StreamSteps::receive(Stream stream, const Watch& watch) {
-  RINGPRESS_RETURN_IF_ERROR(await_word(memory_->epoch(), stream, {settings_.timeout, watch},
+  RINGPRESS_RETURN_IF_ERROR(await_word(memory_->epoch(), stream, watch,
                                        "what rank 0 has found out about the step has not come",
                                        [this](std::uint64_t seen) { return seen == epoch_; })
                                 .status());

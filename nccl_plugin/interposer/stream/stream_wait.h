@@ -14,18 +14,29 @@
 
 namespace ringpress::nccl_plugin::interposer {
 
-/// Of a communicator: why what it waits for may never come.
+/// The longest of a communicator's waits. One thread at a time notes, any may ask.
+class LongestWait {
+ public:
+  void note(std::chrono::nanoseconds taken) {
+    if (taken > value()) longest_.store(taken.count());
+  }
+  void forget() { longest_.store(0); }
+  std::chrono::nanoseconds value() const { return std::chrono::nanoseconds(longest_.load()); }
+
+ private:
+  std::atomic<std::chrono::nanoseconds::rep> longest_{0};
+};
+
+/// Of a communicator: what ends a wait that what it is for does not end, and who is told.
 struct Watch {
   std::function<bool()> is_given_up;
   /// Asked now and then in a long wait: not ok if what was asked for in the stream has failed, or
   /// the real library has met an error. Empty: nobody can tell.
   std::function<Status(Stream)> find_failure = {};
-};
+  LongestWait* waits = nullptr;                       // Null: nobody asks.
+  std::chrono::milliseconds timeout = kUsualTimeout;  // RINGPRESS_TIMEOUT_MS.
 
-/// What ends a wait.
-struct Patience {
-  std::chrono::milliseconds timeout{};  // RINGPRESS_TIMEOUT_MS.
-  const Watch& watch;
+  static constexpr std::chrono::minutes kUsualTimeout{10};
 };
 
 inline constexpr std::chrono::milliseconds kBetweenLooks{100};
@@ -34,14 +45,13 @@ inline constexpr std::chrono::milliseconds kBetweenLooks{100};
 /// then, too. kTimeout, for the reason `late`; kAborted; or what the watch finds.
 template <typename IsThere>
 Result<std::uint64_t> await_word(const volatile std::uint64_t* word, Stream stream,
-                                 const Patience& patience, const char* late, IsThere&& is_there) {
+                                 const Watch& watch, const char* late, IsThere&& is_there) {
   using Clock = std::chrono::steady_clock;
   const auto begin = Clock::now();
-  const auto until = begin + patience.timeout;
+  const auto until = begin + watch.timeout;
   auto look = begin + kBetweenLooks;
   std::uint64_t seen = *word;
   while (!is_there(seen)) {
-    const Watch& watch = patience.watch;
     if (watch.is_given_up()) return Status(Code::kAborted, "the communicator was given up");
     const auto now = Clock::now();
     if (now > until) return Status(Code::kTimeout, late);
@@ -53,6 +63,7 @@ Result<std::uint64_t> await_word(const volatile std::uint64_t* word, Stream stre
     seen = *word;
   }
   std::atomic_thread_fence(std::memory_order_acquire);
+  if (watch.waits != nullptr) watch.waits->note(Clock::now() - begin);
   return seen;
 }
 

@@ -107,12 +107,13 @@ StepClasses classify_step(std::span<const TensorCall> step, NamedFor name) {
 }
 
 CallClasses::CallClasses(const CallSettings& settings, std::string_view name,
-                         std::shared_ptr<CallSequence> sequence)
+                         std::shared_ptr<CallSequence> sequence, std::size_t steps_until_heard)
     : settings_(settings),
       sequence_(std::move(sequence)),
       name_(named_for(name)),
       is_asked_(settings.codec.is_automatic()),
-      takes_all_(settings.gradients == GradientChoice::kAll) {}
+      takes_all_(settings.gradients == GradientChoice::kAll),
+      vote_(steps_until_heard) {}
 
 void CallClasses::observe(const PlanRequest& request, const CallEvidence::Seen& seen,
                           const ValueSample& values) {

@@ -47,9 +47,9 @@ StepClasses classify_step(std::span<const TensorCall> step, NamedFor name);
 /// Of one communicator. One thread at a time. All but vote() is equal on all ranks.
 class CallClasses {
  public:
-  /// `name`: of the communicator. `settings` outlives this.
+  /// `name`: of the communicator. `settings` outlives this. `steps_until_heard`: as of a ClassVote.
   CallClasses(const CallSettings& settings, std::string_view name,
-              std::shared_ptr<CallSequence> sequence);
+              std::shared_ptr<CallSequence> sequence, std::size_t steps_until_heard = 0);
 
   /// The program makes this all-reduce, reduce-scatter or all-gather. `seen`, `values`: by this
   /// rank; values where next_vote().wants_values().

@@ -16,6 +16,7 @@ void ClassVote::note(const CallEvidence::Seen& seen, const ValueSample& values) 
   if (has_room_) evidence_.values().note(values);
   ++calls_;
   is_due_ = is_open_ && calls_ == next_;
+  is_result_due_ = is_open_ && steps_until_heard_ > 0 && calls_ == heard_at();
 }
 
 void ClassVote::begin_steps(std::size_t period, bool is_open) {
@@ -27,7 +28,7 @@ void ClassVote::begin_steps(std::size_t period, bool is_open) {
 }
 
 void ClassVote::end() {
-  next_ *= 2;
+  next_ = next_ + heard_at();
   evidence_.values().clear();
 }
 

@@ -76,7 +76,8 @@ struct Told {
 TEST(CommLifetime, OnlyTheFirstFailureIsKeptAndTold) {
   const ringpressRealNccl real = Told::library();
   const std::unique_ptr<Device> device = make_host_device();
-  CommLifetime lifetime(real, nullptr, *device);
+  CommLifetime lifetime(real, reinterpret_cast<ncclComm_t>(device.get()), *device,
+                        std::chrono::minutes(1));
   HostGroups groups;
   groups.local = groups.cross = reinterpret_cast<ncclComm_t>(&groups);
   lifetime.set_groups(groups);
@@ -89,10 +90,28 @@ TEST(CommLifetime, OnlyTheFirstFailureIsKeptAndTold) {
   EXPECT_TRUE(lifetime.watch().is_given_up());
 }
 
+/// Nonblocking: what is begun is looked at until it has ended.
+TEST(CommLifetime, ARevokeInProgressIsWaitedFor) {
+  static int looks = 0;
+  looks = 0;
+  ringpressRealNccl real{};
+  real.CommRevoke = [](ncclComm_t, int) { return ncclInProgress; };
+  real.CommGetAsyncError = [](ncclComm_t, ncclResult_t* error) {
+    *error = ++looks < 5 ? ncclInProgress : ncclSuccess;
+    return ncclSuccess;
+  };
+  revoke(real, reinterpret_cast<ncclComm_t>(&real));
+  EXPECT_EQ(looks, 5);
+  real.CommGetAsyncError = nullptr;  // Nobody can tell.
+  revoke(real, reinterpret_cast<ncclComm_t>(&real));
+  revoke(real, nullptr);
+  EXPECT_EQ(looks, 5);
+}
+
 TEST(CommLifetime, NobodyEntersWhatHasRetired) {
   const ringpressRealNccl real = Told::library();
   const std::unique_ptr<Device> device = make_host_device();
-  CommLifetime lifetime(real, nullptr, *device);
+  CommLifetime lifetime(real, nullptr, *device, std::chrono::minutes(1));
   EXPECT_TRUE(lifetime.enter());
   lifetime.leave();
   lifetime.retire();

@@ -194,9 +194,9 @@ TEST(InterposerLazyWait, EndsInTimeAndWhenGivenUp) {
   notes = &kept;
   NotingDevice device;  // Copies nothing.
   bool is_given_up = false;
-  const Watch watch{[&] { return is_given_up; }};
-  const auto sums =
-      StreamSums::make(device, Patience{std::chrono::milliseconds(300), watch}).value();
+  Watch watch{[&] { return is_given_up; }};
+  watch.timeout = std::chrono::milliseconds(300);
+  const auto sums = StreamSums::make(device, watch).value();
   ASSERT_TRUE(sums->enter(nullptr).is_ok());
   const std::vector<float> values(100, 1.0F);
   const GradientSpan gradient{values.data(), values.size(), DType::kFloat32};
@@ -216,7 +216,7 @@ TEST(InterposerLazyWait, GoesOnUntilSomethingHasFailed) {
                       if (++looks < 3) return Status::ok();
                       return {Code::kPeerLost, "a peer has died"};
                     }};
-  const auto sums = StreamSums::make(device, Patience{std::chrono::minutes(1), watch}).value();
+  const auto sums = StreamSums::make(device, watch).value();
   ASSERT_TRUE(sums->enter(nullptr).is_ok());
   const std::vector<float> values(100, 1.0F);
   const GradientSpan gradient{values.data(), values.size(), DType::kFloat32};

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "nccl_plugin/session/calls/comm_shape.h"
+#include "tests/support/ballots.h"
 #include "tests/support/training_calls.h"
 
 namespace ringpress::nccl_plugin {
@@ -165,7 +166,7 @@ TEST(CallClasses, OneRankOfThoseThatVoteCanSayNo) {
     classes.observe(request, {&classes, 0, 1});
     if (classes.is_vote_due()) {
       ClassBallot of_all = classes.vote();
-      if (++votes <= 3) of_all.add(ClassBallot::of_no());
+      if (++votes <= 3) of_all.add(ballot_of_no());
       classes.apply(of_all);
     }
     const CallClass expected = votes > 3 ? CallClass::kGradient

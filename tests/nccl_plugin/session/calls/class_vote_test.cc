@@ -4,6 +4,8 @@
 
 #include <vector>
 
+#include "tests/support/ballots.h"
+
 namespace ringpress::nccl_plugin {
 namespace {
 
@@ -24,6 +26,47 @@ std::vector<std::size_t> votes_of(std::size_t period, std::size_t total) {
 TEST(ClassVote, ComesEverMoreSeldom) {
   EXPECT_EQ(votes_of(1, 100), (std::vector<std::size_t>{8, 16, 32, 64}));
   EXPECT_EQ(votes_of(5, 100), (std::vector<std::size_t>{15, 30, 60}));
+}
+
+/// Where votes travel: the calls at which results count, and those before which that is foretold.
+TEST(ClassVote, IsHeardStepsLater) {
+  for (const std::size_t period : {1, 3, 5, 40}) {
+    ClassVote vote(2);
+    vote.begin_steps(period, true);
+    std::size_t voted = 0, heard = 0, votes = 0;
+    for (std::size_t call = 1; call <= 1000; ++call) {
+      const bool is_foretold = vote.may_be_heard_next();
+      vote.note({}, {});
+      EXPECT_EQ(vote.is_result_due(), is_foretold);
+      EXPECT_FALSE(vote.is_result_due() && vote.is_due());
+      if (vote.is_due()) {
+        EXPECT_GE(voted, votes == 0 ? 0 : 1u);
+        EXPECT_GE(heard, voted);  // The one before has been heard.
+        voted = call;
+        ++votes;
+      }
+      if (!vote.is_result_due()) continue;
+      EXPECT_EQ(call, voted + 2 * period);
+      heard = call;
+      vote.end();
+    }
+    EXPECT_GT(votes, 2u) << period;
+  }
+}
+
+/// Another step begins before the result counts: it does not count for that one.
+TEST(ClassVote, IsNotHeardInAnotherStep) {
+  ClassVote vote(2);
+  vote.begin_steps(4, true);
+  for (int call = 0; call < 14; ++call) {
+    vote.note({}, {});
+  }
+  vote.begin_steps(3, true);
+  for (std::size_t call = 1; call <= 9; ++call) {
+    vote.note({}, {});
+    EXPECT_FALSE(vote.is_result_due()) << call;
+  }
+  EXPECT_TRUE(vote.is_due());
 }
 
 TEST(ClassVote, IsNotHeldOnStepsThatAreKnown) {
@@ -81,7 +124,7 @@ TEST(ClassVote, AnswersByValuesThatComeLate) {
     }
     ClassBallot expected;
     if (!is_gradient) expected.add(0, Verdict::kValues);
-    EXPECT_EQ(vote.answer(ClassBallot::of_no()), expected);
+    EXPECT_EQ(vote.answer(ballot_of_no()), expected);
   }
 }
 
