@@ -73,7 +73,7 @@ std::vector<std::string> codecs_of(const ExplainOptions& options, const std::str
 }  // namespace
 
 std::string Explanation::objection(const CallCost& call) const {
-  if (!decided.left_exact.empty() && call.codec != "none") return "left exact";
+  if (decided.left_exact.is_exact() && call.codec != "none") return "left exact";
   if (!decided.codec.empty() && call.codec != decided.codec) return "not by " + decided.codec_by;
   const std::string algorithm = algorithm_for(call.codec);
   if (!algorithm.empty() && algorithm_name(call.algorithm) != algorithm) {
@@ -103,7 +103,7 @@ const CallCost& Explanation::uncompressed() const {
 /// rank. Exact calls of automatic mode on GPUs are NCCL's, by what it likes.
 std::string Explanation::algorithm_for(const std::string& codec) const {
   const bool is_of_nccl =
-      codec == "none" && decided.left_exact.empty() && decided.algorithm_by.empty();
+      codec == "none" && !decided.left_exact.is_exact() && decided.algorithm_by.empty();
   if (is_of_nccl && decided.codec.empty()) return "";
   const auto asked = std::find_if(
       std::begin(kAlgorithms), std::end(kAlgorithms),
@@ -140,7 +140,9 @@ Explanation Explainer::explain(std::size_t bytes) {
     return traits_of(call.algorithm).is_hierarchical &&
            (call.codec == "none" || is_on_host(settings_));
   });
-  if (explanation.decided.left_exact.empty() && codec.empty()) ask_automatic_mode(&explanation);
+  if (!explanation.decided.left_exact.is_exact() && codec.empty()) {
+    ask_automatic_mode(&explanation);
+  }
   return explanation;
 }
 
@@ -176,7 +178,7 @@ void Explainer::note_scales(const CallShape& shape, const Calibration& calibrati
                        nccl_plugin::CoordinateScales::may_be_wanted(settings_);
   if (lossy == candidates.end() || !is_open) return;
   const std::string& codec = calibration.codecs[lossy->choice.codec].codec;
-  if (!nccl_plugin::why_no_scales(settings_, codec).empty()) return;
+  if (nccl_plugin::may_have_scales(settings_, codec) != nccl_plugin::ScalesAnswer::kYes) return;
   const Result<bool> are_cheap = tuner::are_scales_cheap(shape, calibration, lossy->choice);
   if (!are_cheap.is_ok()) throw terminal::Error(are_cheap.status().message());
   explanation->decided.notes.push_back(
