@@ -75,10 +75,6 @@ inline bool is_compressible(DType dtype) {
   return dtype == DType::kFloat32 || dtype == DType::kFloat16 || dtype == DType::kBfloat16;
 }
 
-inline bool is_floating_point(DType dtype) {
-  return dtype >= DType::kFloat16;
-}
-
 /// Lower-case names for messages and tables. Never null.
 inline const char* dtype_name(DType dtype) {
   switch (dtype) {
