@@ -33,8 +33,7 @@ Status check_codec(const Settings& settings) {
 /// Codecs that are for error feedback, of calls that have none.
 std::vector<GivenCodec> find_lossy_codecs(const Settings& settings) {
   std::vector<GivenCodec> found;
-  for (const CollectiveKind kind :
-       {CollectiveKind::kAllReduce, CollectiveKind::kReduceScatter, CollectiveKind::kAllGather}) {
+  for (const CollectiveKind kind : kCompressibleKinds) {
     for (GivenCodec& given : given_codecs(settings, kind)) {
       const bool is_known = std::any_of(found.begin(), found.end(), [&](const GivenCodec& known) {
         return known.codec == given.codec;

@@ -35,8 +35,7 @@ bool saves_bytes(const CodecSpeed& codec, std::size_t bytes) {
 }
 
 CollectiveKind parse_collective(const std::string& name) {
-  for (const CollectiveKind kind :
-       {CollectiveKind::kAllReduce, CollectiveKind::kReduceScatter, CollectiveKind::kAllGather}) {
+  for (const CollectiveKind kind : kCompressibleKinds) {
     if (name == collective_name(kind)) return kind;
   }
   throw terminal::Error("\"" + name +
@@ -214,7 +213,7 @@ CodecSpeed Explainer::speed(const std::string& codec, std::size_t bytes) {
 }
 
 DType parse_dtype(const std::string& name) {
-  for (const DType dtype : {DType::kFloat32, DType::kFloat16, DType::kBfloat16}) {
+  for (const DType dtype : kCompressibleTypes) {
     if (name == dtype_name(dtype)) return dtype;
   }
   throw terminal::Error("\"" + name +
