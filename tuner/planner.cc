@@ -209,17 +209,15 @@ class SettingsPlanner : public Planner {
 }  // namespace
 
 WhyExact why_never_lossy(const PlanRequest& request) {
-  const bool can_be_lossy = request.kind == CollectiveKind::kAllReduce ||
-                            request.kind == CollectiveKind::kReduceScatter ||
-                            (request.kind == CollectiveKind::kAllGather && request.may_gather);
+  const bool is_left_out = request.kind == CollectiveKind::kAllGather && !request.may_gather;
   const auto because = [](ExactReason reason, auto what) {
     return WhyExact{reason, static_cast<std::uint32_t>(what), {}};
   };
-  if (!can_be_lossy) return because(ExactReason::kCollective, request.kind);
-  if (!is_compressible(request.dtype)) return because(ExactReason::kType, request.dtype);
-  if (request.op != ReduceOp::kSum && request.op != ReduceOp::kAvg) {
-    return because(ExactReason::kOperator, request.op);
+  if (!is_compressible(request.kind) || is_left_out) {
+    return because(ExactReason::kCollective, request.kind);
   }
+  if (!is_compressible(request.dtype)) return because(ExactReason::kType, request.dtype);
+  if (!is_sum(request.op)) return because(ExactReason::kOperator, request.op);
   if (request.pre_multiplied) return because(ExactReason::kPreMultiplied, 0);
   if (request.world < 2) return because(ExactReason::kSingleRank, 0);
   return {};

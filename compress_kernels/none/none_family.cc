@@ -5,10 +5,6 @@
 namespace ringpress::compress_kernels::none {
 namespace {
 
-bool is_sum(ReduceOp op) {
-  return op == ReduceOp::kSum || op == ReduceOp::kAvg;
-}
-
 std::unique_ptr<Codec> make(CodecIdentity identity, const CodecEntry&, const ParameterValues&) {
   identity.traits.identity = true;
   identity.traits.lossless = true;

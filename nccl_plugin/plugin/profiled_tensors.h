@@ -1,14 +1,15 @@
 // Which tensor a piece that CollNet is given belongs to, from what NCCL tells its profiler.
 //
-// NCCL names a tensor in a Coll event (tensor_book.h) and then, in the progress thread, one ProxyOp
-// event for each channel and direction of it that this rank has to do with, all before the first
-// piece. When these events come differs between ranks, and so does what else has been told by then:
-// several communicators may share a thread, and some of them a CollNet communicator. So nothing is
-// decided by what is told at some moment, or by whose turn it is. A piece says itself which
-// operation it is of: NCCL keeps, for each channel of an operation, the address for the event's
-// handle and the addresses for the requests of its pieces in one struct, and hands a pointer to the
-// one with the event and a pointer to one of the others with the piece. Wherever NCCL should keep
-// them elsewhere, no piece is near an event, on any rank, and nothing is known of any.
+// NCCL names a tensor in a Coll event (tensor_registry.h) and then, in the progress thread, one
+// ProxyOp event for each channel and direction of it that this rank has to do with, all before the
+// first piece. When these events come differs between ranks, and so does what else has been told by
+// then: several communicators may share a thread, and some of them a CollNet communicator. So
+// nothing is decided by what is told at some moment, or by whose turn it is. A piece says itself
+// which operation it is of: NCCL keeps, for each channel of an operation, the address for the
+// event's handle and the addresses for the requests of its pieces in one struct, and hands a
+// pointer to the one with the event and a pointer to one of the others with the piece. Wherever
+// NCCL should keep them elsewhere, no piece is near an event, on any rank, and nothing is known of
+// any.
 //
 // The pieces of a tensor follow each other in a fixed order: step 0 of groups 0, 1, ... of 8
 // channels each, then step 1. A piece comes with the last channel of its group and has as many

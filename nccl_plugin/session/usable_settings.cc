@@ -33,13 +33,12 @@ Status check_codec(const Settings& settings) {
 /// Codecs that are for error feedback, of calls that have none.
 std::vector<GivenCodec> find_lossy_codecs(const Settings& settings) {
   std::vector<GivenCodec> found;
-  for (const CollectiveKind kind :
-       {CollectiveKind::kAllReduce, CollectiveKind::kReduceScatter, CollectiveKind::kAllGather}) {
+  for (const CollectiveKind kind : kCompressibleKinds) {
     for (GivenCodec& given : given_codecs(settings, kind)) {
       const bool is_known = std::any_of(found.begin(), found.end(), [&](const GivenCodec& known) {
         return known.codec == given.codec;
       });
-      const bool loses = !loss_without_feedback(given.codec, false).empty();
+      const bool loses = loses_without_feedback(given.codec);
       if (loses && !given.error_feedback && !is_known) found.push_back(std::move(given));
     }
   }
@@ -59,12 +58,13 @@ std::vector<Status> find_switched_off(const Settings& settings) {
 /// Empty: some calls may have scales, or none were asked for.
 std::string note_on_scales(const Settings& settings) {
   if (settings.feedback != FeedbackChoice::kScales) return "";
-  std::string why;
-  for (const GivenCodec& given : given_codecs(settings, CollectiveKind::kAllReduce)) {
-    why = why_no_scales(settings, given.codec);
-    if (why.empty()) return "";
-  }
-  return why.empty() ? "" : "RINGPRESS_EF=scales is as auto: " + why;
+  const std::vector<GivenCodec> codecs = given_codecs(settings, CollectiveKind::kAllReduce);
+  const auto may_have_some = [&settings](const GivenCodec& given) {
+    return may_have_scales(settings, given.codec) == ScalesAnswer::kYes;
+  };
+  if (codecs.empty() || std::any_of(codecs.begin(), codecs.end(), may_have_some)) return "";
+  const std::string& codec = codecs.back().codec;
+  return "RINGPRESS_EF=scales is as auto: " + to_text(may_have_scales(settings, codec), codec);
 }
 
 std::string chosen_by(const GivenCodec& given, const Settings& settings) {

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Fails on classes of the production code that have more members than LIMIT, and lists them, the largest first.
 
-Counted are data members and functions, private and static ones too; not constructors, destructors, nested types,
-aliases, friends, and what is deleted or defaulted.
+Counted are data members and functions, private and static ones too, and those that a macro of the same file or a
+table (.inc) writes; not constructors, destructors, nested types, aliases, friends, and what is deleted or defaulted.
+TABLES are listed, and do not fail.
 
   class_members.py             the list
   class_members.py --self-test
@@ -15,13 +16,89 @@ import tree
 LIMIT = 25
 INSTALLED = "include/ringpress/nccl"  # NCCL's structs have the members that NCCL gives them.
 FOLDERS = ("include", "compress_kernels", "ring", "tuner", "nccl_plugin")
+# What they are tables of. A member is a row.
+TABLES = {
+    "CallSettings": "settings",
+    "ringpressRealNccl": "NCCL's functions", "ringpressEngine": "NCCL's functions",
+}
+DIRECTIVE = re.compile(r"^[ \t]*#[ \t]*(\w*)((?:[^\n]*\\\n)*[^\n]*)", re.M)
+DEFINITION = re.compile(r"\s*(\w+)(?:\(([^)]*)\))?(.*)", re.S)
 NOISE = re.compile(r'//[^\n]*|/\*.*?\*/|R"(\w*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|(?<!\w)\'(?:\\.|[^\'\\\n])+\'|'
                    r'^[ \t]*#(?:[^\n]*\\\n)*[^\n]*', re.S | re.M)
-CLASS = re.compile(r"(?:^|\s)(?:class|struct|union)\s+(?:alignas\s*\([^)]*\)\s*|\[\[[^]]*\]\]\s*)*([\w:]+)?"
+CLASS = re.compile(r"(?:^|\s)(?:class|struct|union)\b\s*(?:alignas\s*\([^)]*\)\s*|\[\[[^]]*\]\]\s*)*([\w:]+)?"
                    r"(?:<[^{}]*>)?\s*(?:final\s*)?(?::[^:].*)?$", re.S)
 INITIALISES = re.compile(r"\)[^()]*:[^:]")
 NO_MEMBER = re.compile(r"(using|typedef|friend|static_assert|enum|class|struct|union|template\s*<[^;]*>\s*friend)\b")
 BRACKETS = {"(": ")", "[": "]", "{": "}"}
+
+
+def without_noise(text):
+    """Without comments and strings. Directives stay."""
+    def shorter(match):
+        first = match.group().lstrip()[0]
+        return match.group() if first == "#" else " " if first == "/" else '""'
+    return NOISE.sub(shorter, text)
+
+
+def expanded(text, folder, macros):
+    """The text with what macros of the file and tables make of it, and without directives."""
+    made, begin, is_left_out = [], 0, False
+    for match in [*DIRECTIVE.finditer(text), None]:
+        if not is_left_out:
+            made.append(with_macros(text[begin:match.start() if match else len(text)], macros))
+        if match is None:
+            return "".join(made)
+        begin = match.end()
+        what, rest = match.group(1), match.group(2).replace("\\\n", "\n")
+        if what == "endif":
+            is_left_out = False
+        elif what == "ifndef":
+            is_left_out = rest.strip() in macros
+        elif is_left_out:
+            continue
+        elif what == "define":
+            name, parameters, body = DEFINITION.match(rest).groups()
+            if parameters is not None:
+                macros[name] = ([word.strip() for word in parameters.split(",")], body)
+            elif body.strip() in macros:
+                macros[name] = macros[body.strip()]
+        elif what == "undef":
+            macros.pop(rest.strip(), None)
+        elif what == "include" and rest.strip().endswith('.inc"'):
+            name = rest.strip().strip('"')
+            for path in (folder / name, tree.ROOT / "include" / name, tree.ROOT / name):
+                if path.is_file():  # Others are written when it is built.
+                    made.append(expanded(without_noise(path.read_text()), path.parent, macros))
+                    break
+
+
+def with_macros(text, macros):
+    if not macros:
+        return text
+    call = re.compile(r"\b(" + "|".join(map(re.escape, macros)) + r")\s*\(")
+    at = 0
+    while match := call.search(text, at):
+        parameters, body = macros[match.group(1)]
+        end = closing(text, match.end() - 1)
+        arguments = [word.strip() for word in split_arguments(text[match.end():end])]
+        if len(arguments) == len(parameters):
+            named = dict(zip(parameters, arguments))
+            body = re.sub(r"\w+", lambda word: named.get(word.group(), word.group()), body)
+            text = text[:match.start()] + re.sub(r"\s*##\s*", "", body) + text[end + 1:]
+            at = match.start()
+        else:
+            at = match.end()
+    return text
+
+
+def split_arguments(text):
+    depth = begin = 0
+    for i, letter in enumerate(text):
+        depth += (letter in "([{<") - (letter in ")]}>")
+        if letter == "," and depth == 0:
+            yield text[begin:i]
+            begin = i + 1
+    yield text[begin:]
 
 
 def closing(text, at):
@@ -112,13 +189,14 @@ def members_of(name, block):
 
 def classes(text, outer=""):
     """(name, members) of each class of the text, nested ones included."""
-    for head, body, _ in statements(text):
+    for head, body, tail in statements(text):
         if body is None:
             continue
         head = re.sub(r"\b(public|private|protected)\s*:(?!:)", "", head)
         match = CLASS.search(re.sub(r"\btemplate\s*<[^{};]*?>\s*(?=class|struct|union)", "", head).strip())
         if match and "(" not in without_alignment(head) and "enum" not in head:
-            name = (match.group(1) or "(unnamed)").split("::")[-1]
+            typedef = re.match(r"\s*(\w+)", tail) if re.search(r"\btypedef\b", head) else None
+            name = (match.group(1) or (typedef and typedef.group(1)) or "(unnamed)").split("::")[-1]
             yield outer + name, members_of(name, body)
             yield from classes(body, outer + name + "::")
         else:
@@ -147,21 +225,38 @@ def self_test():
     }; }"""
     found = dict(classes(NOISE.sub(lambda m: " ", text)))
     assert found == {"B": 8, "B::D": 1, "B::F": 3}, found
+    text = """
+#define ROWS(X) \\
+  X(one)        \\
+  X(two)
+#define ROW(name) __typeof__(the##name)* name;
+typedef struct { ROWS(ROW) int three; } Table;
+struct CallSettings {
+#define RINGPRESS_SETTING(field, type, name, default_text, agree, meaning)
+#define RINGPRESS_CALL_SETTING(field, type, name, default_text, agree, meaning) type field{};
+#include "ringpress/internal/settings.inc"
+#undef RINGPRESS_SETTING
+  bool last;
+};"""
+    rows = (tree.ROOT / "include/ringpress/internal/settings.inc").read_text().count("\nRINGPRESS_CALL_SETTING(")
+    found = dict(classes(expanded(without_noise(text), tree.ROOT, {})))
+    assert found == {"Table": 3, "CallSettings": rows + 1}, found
 
 
 def main():
     if sys.argv[1:] == ["--self-test"]:
         return self_test()
-    found = []
+    found, tables = [], []
     for path in tree.files(tree.ROOT, tree.CODE_SUFFIXES, FOLDERS):
         if str(path).startswith(INSTALLED):
             continue
-        text = NOISE.sub(lambda m: " " if m.group()[0] == "/" else '""' if m.group()[0] in "R\"'" else "",
-                         (tree.ROOT / path).read_text())
-        found += [(members, name, path) for name, members in classes(text) if members > LIMIT]
-    for members, name, path in sorted(found, key=lambda entry: (-entry[0], str(entry[2]), entry[1])):
-        print(f"{members:3} {name} ({path})")
-    print(f"{len(found)} classes of more than {LIMIT} members")
+        text = expanded(without_noise((tree.ROOT / path).read_text()), (tree.ROOT / path).parent, {})
+        large = [(members, name, path) for name, members in classes(text) if members > LIMIT]
+        tables += [entry for entry in large if entry[1] in TABLES]
+        found += [entry for entry in large if entry[1] not in TABLES]
+    for members, name, path in sorted(found + tables, key=lambda entry: (-entry[0], str(entry[2]), entry[1])):
+        print(f"{members:3} {name} ({path})" + (f": a table of {TABLES[name]}" if name in TABLES else ""))
+    print(f"{len(found)} classes of more than {LIMIT} members, and {len(tables)} tables")
     return 1 if found else 0
 
 

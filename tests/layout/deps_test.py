@@ -41,7 +41,7 @@ ROOMS = {
     "abi": set(),
     "session": {"errors"},
     "gossip": {"errors"},
-    "preload": {"errors"},
+    "preload": set(),
     "host": {"errors", "session", "gossip"},
     "plugin": {"errors", "session", "abi"},
     "interposer": {"errors", "session", "gossip", "preload"},

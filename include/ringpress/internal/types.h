@@ -2,6 +2,7 @@
 #ifndef RINGPRESS_INTERNAL_TYPES_H_
 #define RINGPRESS_INTERNAL_TYPES_H_
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 
@@ -70,13 +71,25 @@ inline std::size_t dtype_size(DType dtype) {
   return 0;
 }
 
-/// True for the three types that codecs compress.
-inline bool is_compressible(DType dtype) {
-  return dtype == DType::kFloat32 || dtype == DType::kFloat16 || dtype == DType::kBfloat16;
-}
+/// What codecs compress: these types, of these collectives, where it is a sum. Whether a call may
+/// be lossy is for why_never_lossy() (tuner/factory.h) to say.
+inline constexpr std::array kCompressibleTypes = {DType::kFloat32, DType::kFloat16,
+                                                  DType::kBfloat16};
+inline constexpr std::array kCompressibleKinds = {
+    CollectiveKind::kAllReduce, CollectiveKind::kReduceScatter, CollectiveKind::kAllGather};
 
-inline bool is_floating_point(DType dtype) {
-  return dtype >= DType::kFloat16;
+constexpr bool is_compressible(DType dtype) {
+  constexpr auto kAll = kCompressibleTypes;
+  static_assert(kAll.size() == 3);
+  return dtype == kAll[0] || dtype == kAll[1] || dtype == kAll[2];
+}
+constexpr bool is_compressible(CollectiveKind kind) {
+  constexpr auto kAll = kCompressibleKinds;
+  static_assert(kAll.size() == 3);
+  return kind == kAll[0] || kind == kAll[1] || kind == kAll[2];
+}
+constexpr bool is_sum(ReduceOp op) {
+  return op == ReduceOp::kSum || op == ReduceOp::kAvg;
 }
 
 /// Lower-case names for messages and tables. Never null.

@@ -58,13 +58,13 @@ class Codecs final : public nccl_plugin::CallAdvisers {
 };
 
 /// What streams do not do of a call that has a codec, besides.
-std::string refusal_of_streams(const PlanRequest& request, const Codec& codec,
-                               const Decision& decision) {
+WhyExact refusal_of_streams(const PlanRequest& request, const Codec& codec,
+                            const Decision& decision) {
   nccl_plugin::StreamLimits limits;
   limits.has_no_kernels = codec.projection() == nullptr && !codec.traits().fixed_size;
   limits.agrees_on_sums =
       request.kind == CollectiveKind::kAllGather && codec.agreement() != nullptr;
-  return to_text(nccl_plugin::follow_stream(limits, request, decision).why);
+  return nccl_plugin::follow_stream(limits, request, decision).why;
 }
 
 /// Which of them it is that leaves automatic mode no choice.
@@ -93,34 +93,27 @@ PlanRequest make_request(const CallShape& shape, DType dtype, const Settings& se
   return request;
 }
 
-/// With what the user would change.
-std::string describe_exact(const WhyExact& why, const Settings& settings) {
-  const std::string text = to_text(why);
-  const auto all_gather = static_cast<std::uint32_t>(CollectiveKind::kAllGather);
-  if (why.reason == ExactReason::kTooSmall) {
-    return text + "=" + std::to_string(settings.minimum_bytes);
-  }
-  const bool may_gather = !is_on_host(settings);
-  if (may_gather && why.reason == ExactReason::kCollective && why.number == all_gather) {
-    return text + " without RINGPRESS_ALL_GATHER=1";
-  }
-  return text;
-}
-
 std::string describe_piecewise(const Decision& decision) {
   if (decision.is_exact()) return "exact, as " + to_text(decision.why);
   return std::string(decision.codec) + (decision.error_feedback ? " with" : " without") +
          " error feedback";
 }
 
-/// What the plugin makes of such an all-reduce between nodes, which NCCL cuts into pieces for it.
-/// Empty: it gets none.
+int nodes_of(const CallShape& shape) {
+  return shape.world / std::max(1, shape.ranks_per_host);
+}
+
+/// Whether NCCL cuts such a call into pieces for the plugin: it does so of all-reduces between
+/// nodes.
+bool comes_in_pieces(const Settings& settings, const CallShape& shape) {
+  return !is_on_host(settings) && shape.kind == CollectiveKind::kAllReduce && nodes_of(shape) > 1;
+}
+
+/// What the plugin makes of a call that comes in pieces.
 std::string note_on_pieces(const Settings& settings, const CallShape& shape, DType dtype) {
-  const int nodes = shape.world / std::max(1, shape.ranks_per_host);
-  if (is_on_host(settings) || shape.kind != CollectiveKind::kAllReduce || nodes < 2) return "";
   const std::unique_ptr<Planner> planner = tuner::make_planner(settings);
   PlanRequest request = make_request(shape, dtype, settings);
-  request.world = nodes;
+  request.world = nodes_of(shape);
   request.comm_ranks = request.ranks_per_host = 0;  // Of a node, how many ranks is not known there.
   Codecs codecs(false);
   const auto decided = [&](PiecewiseTensor::Known known) {
@@ -137,17 +130,17 @@ std::string note_on_pieces(const Settings& settings, const CallShape& shape, DTy
 
 /// Of an all-reduce that is compressed.
 std::string note_on_scales(const Settings& settings, const std::string& codec) {
-  const std::string why = nccl_plugin::why_no_scales(settings, codec);
-  if (!why.empty()) return "RINGPRESS_EF=scales is as auto: " + why;
+  const nccl_plugin::ScalesAnswer answer = nccl_plugin::may_have_scales(settings, codec);
+  if (answer != nccl_plugin::ScalesAnswer::kYes) {
+    return "RINGPRESS_EF=scales is as auto: " + nccl_plugin::to_text(answer, codec);
+  }
   return "RINGPRESS_EF=scales: where that loses less, such a call has coordinate scales, for no "
          "byte "
          "more";
 }
 
-/// Of a call that is compressed; empty: it has no warm-up.
-std::string note_on_warm_up(const Settings& settings, const std::string& codec) {
-  const nccl_plugin::WarmUpPlan plan = nccl_plugin::plan_warm_up(settings, codec);
-  if (plan.steps == 0) return "";
+/// Of a call that is compressed and has one.
+std::string note_on_warm_up(const Settings& settings, const nccl_plugin::WarmUpPlan& plan) {
   std::string stages;
   if (!is_on_host(settings)) stages = "exact";
   for (const std::string& stage : plan.codecs) {
@@ -167,14 +160,16 @@ std::vector<std::string> notes_on(const Settings& settings, const PlanRequest& r
                                   bool has_feedback) {
   std::vector<std::string> notes;
   const Decision planned = planner.plan(request);
-  const std::string loss =
-      nccl_plugin::loss_without_feedback(std::string(planned.codec), !has_error_feedback(settings));
-  if (decided.left_exact.empty() && !has_feedback && !loss.empty()) notes.push_back(loss);
-  const std::string on_warm_up = note_on_warm_up(settings, std::string(planned.codec));
-  if (decided.left_exact.empty() && !on_warm_up.empty()) notes.push_back(on_warm_up);
+  const std::string codec(planned.codec);
+  const bool is_compressed = !decided.left_exact.is_exact();
+  if (is_compressed && !has_feedback && nccl_plugin::loses_without_feedback(codec)) {
+    notes.push_back(nccl_plugin::loss_without_feedback(codec, !has_error_feedback(settings)));
+  }
+  const nccl_plugin::WarmUpPlan warm_up = nccl_plugin::plan_warm_up(settings, codec);
+  if (is_compressed && warm_up.steps != 0) notes.push_back(note_on_warm_up(settings, warm_up));
   const bool is_all_reduce = request.kind == CollectiveKind::kAllReduce;
-  if (settings.feedback == FeedbackChoice::kScales && is_all_reduce && decided.left_exact.empty()) {
-    notes.push_back(note_on_scales(settings, std::string(planned.codec)));
+  if (settings.feedback == FeedbackChoice::kScales && is_all_reduce && is_compressed) {
+    notes.push_back(note_on_scales(settings, codec));
   }
   if (nccl_plugin::LazyCalls::is_wanted(settings)) {
     const bool is_put_off = is_all_reduce &&
@@ -190,8 +185,8 @@ std::vector<std::string> notes_on(const Settings& settings, const PlanRequest& r
                     : std::string("such a call is never put off")));
   }
   const bool has_levels = is_on_host(settings) && settings.mode == Mode::kOn &&
-                          settings.adjust_steps != 0 && is_all_reduce &&
-                          decided.left_exact.empty() && !decided.is_by_rule;
+                          settings.adjust_steps != 0 && is_all_reduce && is_compressed &&
+                          !decided.is_by_rule;
   if (has_levels && nccl_plugin::tuning::make_level_family(settings) != nullptr) {
     notes.push_back(
         fmt::format("RINGPRESS_ADJUST_STEPS={}: parts of such a call that would go by "
@@ -202,6 +197,20 @@ std::vector<std::string> notes_on(const Settings& settings, const PlanRequest& r
 }
 
 }  // namespace
+
+std::string describe_exact(const KeptReason& left_exact, const Settings& settings) {
+  const WhyExact why = left_exact.why();
+  const std::string text = to_text(why);
+  const auto all_gather = static_cast<std::uint32_t>(CollectiveKind::kAllGather);
+  if (why.reason == ExactReason::kTooSmall) {
+    return text + "=" + std::to_string(settings.minimum_bytes);
+  }
+  const bool may_gather = !is_on_host(settings);
+  if (may_gather && why.reason == ExactReason::kCollective && why.number == all_gather) {
+    return text + " without RINGPRESS_ALL_GATHER=1";
+  }
+  return text;
+}
 
 std::string name_among(const std::vector<std::string>& names, const std::string& specification) {
   const Result<std::string> wanted = compress_kernels::normalize_specification(specification);
@@ -253,19 +262,20 @@ Decided decide(const Settings& given, const CallShape& shape, DType dtype,
   if (!is_tried || decision.algorithm_origin != Origin::kAutomatic) {
     decided.algorithm = algorithm_name(decision.algorithm);
   }
-  decided.left_exact = describe_exact(decision.why, settings);
+  decided.left_exact = KeptReason(decision.why);
   const Decision made = if_made(decision);
   if (!made.is_exact() && !is_on_host(settings)) {
-    const std::string refusal = refusal_of_streams(request, codecs.codec(), made);
-    if (!refusal.empty()) decided.left_exact = refusal;
+    const KeptReason refusal(refusal_of_streams(request, codecs.codec(), made));
+    if (refusal.is_exact()) decided.left_exact = refusal;
   }
-  if (decided.left_exact.empty() && !is_chosen) {
+  if (!decided.left_exact.is_exact() && !is_chosen) {
     decided.codec = name_among(names, std::string(decision.codec));
     decided.codec_by = codec_decided_by(settings, decision);
   }
   decided.notes = notes_on(settings, request, *planner, decided, decision.error_feedback);
-  const std::string of_pieces = note_on_pieces(given, shape, dtype);
-  if (!of_pieces.empty()) decided.notes.push_back(of_pieces);
+  if (comes_in_pieces(given, shape)) {
+    decided.notes.push_back(note_on_pieces(given, shape, dtype));
+  }
   return decided;
 }
 

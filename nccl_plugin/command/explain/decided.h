@@ -2,18 +2,37 @@
 #ifndef NCCL_PLUGIN_COMMAND_EXPLAIN_DECIDED_H_
 #define NCCL_PLUGIN_COMMAND_EXPLAIN_DECIDED_H_
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
 #include "ringpress/internal/cost_model.h"
+#include "ringpress/internal/decision.h"
 #include "ringpress/internal/settings.h"
 #include "ringpress/internal/types.h"
 
 namespace ringpress::nccl_plugin::command {
 
+/// A WhyExact that outlives the planner and the codecs, whose names it has a copy of.
+class KeptReason {
+ public:
+  KeptReason() = default;
+  explicit KeptReason(const WhyExact& why)
+      : reason_(why.reason), number_(why.number), codec_(why.codec) {}
+
+  bool is_exact() const { return reason_ != ExactReason::kNone; }
+  /// Lives as long as this.
+  WhyExact why() const { return {reason_, number_, codec_}; }
+
+ private:
+  ExactReason reason_ = ExactReason::kNone;
+  std::uint32_t number_ = 0;
+  std::string codec_;
+};
+
 struct Decided {
   bool is_by_rule = false;         // A rule names its codec.
-  std::string left_exact;          // Why; empty: it is not.
+  KeptReason left_exact;           // Or it is compressed.
   std::string codec;               // Empty: automatic mode chooses.
   std::string codec_by;            // Which setting has decided on it, or a rule.
   std::string algorithm;           // Of compressed calls; empty: the quickest.
@@ -37,6 +56,9 @@ std::string name_among(const std::vector<std::string>& names, const std::string&
 /// there.
 Decided decide(const Settings& given, const CallShape& shape, DType dtype,
                const std::vector<std::string>& codecs);
+
+/// Why the call is left exact, with what the user would change. For people; empty: it is not.
+std::string describe_exact(const KeptReason& left_exact, const Settings& settings);
 
 }  // namespace ringpress::nccl_plugin::command
 

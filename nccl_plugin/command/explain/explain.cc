@@ -73,8 +73,9 @@ void print_text(const ExplainOptions& options, const Settings& settings,
              algorithm_name(choice.algorithm), milliseconds(choice.seconds),
              explanation.uncompressed().seconds / std::max(choice.seconds, 1e-12));
   const Decided& decided = explanation.decided;
-  if (!decided.left_exact.empty()) {
-    fmt::print("left exact: {}; what codecs would make of it is below\n\n", decided.left_exact);
+  if (decided.left_exact.is_exact()) {
+    fmt::print("left exact: {}; what codecs would make of it is below\n\n",
+               describe_exact(decided.left_exact, settings));
   } else if (!decided.codec.empty()) {
     fmt::print("decided by {}; what others would make of it is below\n\n", decided.codec_by);
   }
@@ -106,7 +107,8 @@ void print_text(const ExplainOptions& options, const Settings& settings,
   }
 }
 
-void print_json(const ExplainOptions& options, const Explanation& explanation) {
+void print_json(const ExplainOptions& options, const Settings& settings,
+                const Explanation& explanation) {
   nlohmann::ordered_json calls = nlohmann::ordered_json::array();
   for (const CallCost& call : explanation.calls) {
     calls.push_back({{"codec", call.codec},
@@ -132,7 +134,7 @@ void print_json(const ExplainOptions& options, const Explanation& explanation) {
       {"latency_seconds", explanation.links.between.latency_seconds},
       {"inside_bytes_per_second", explanation.links.inside.bytes_per_second},
       {"inside_latency_seconds", explanation.links.inside.latency_seconds},
-      {"left_exact", explanation.decided.left_exact},
+      {"left_exact", describe_exact(explanation.decided.left_exact, settings)},
       {"decided_by", explanation.decided.codec_by},
       {"notes", explanation.decided.notes},
       {"uncompressed_seconds", explanation.uncompressed().seconds},
@@ -180,8 +182,10 @@ void print_csv(const ExplainOptions& options, const std::vector<Explanation>& ro
 }
 
 /// Who has left no choice; empty: nobody.
-std::string decided_by(const Decided& decided) {
-  if (!decided.left_exact.empty()) return "left exact: " + decided.left_exact;
+std::string decided_by(const Decided& decided, const Settings& settings) {
+  if (decided.left_exact.is_exact()) {
+    return "left exact: " + describe_exact(decided.left_exact, settings);
+  }
   return decided.codec.empty() ? decided.algorithm_by : decided.codec_by;
 }
 
@@ -199,7 +203,7 @@ void print_table(const ExplainOptions& options, const Settings& settings,
     fmt::print("| {} | {} | {} | {} | {} | {:.2f}x | {} |\n", row.shape.bytes, choice.codec,
                algorithm_name(choice.algorithm), microseconds(choice.seconds),
                microseconds(uncompressed), uncompressed / std::max(choice.seconds, 1e-12),
-               decided_by(row.decided));
+               decided_by(row.decided, settings));
   }
 }
 
@@ -245,7 +249,7 @@ int explain(const ExplainOptions& options) {
   }
   const Explanation explanation = explain_one(options, settings);
   if (options.json) {
-    print_json(options, explanation);
+    print_json(options, settings, explanation);
   } else {
     print_text(options, settings, explanation);
   }

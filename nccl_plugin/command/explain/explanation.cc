@@ -35,8 +35,7 @@ bool saves_bytes(const CodecSpeed& codec, std::size_t bytes) {
 }
 
 CollectiveKind parse_collective(const std::string& name) {
-  for (const CollectiveKind kind :
-       {CollectiveKind::kAllReduce, CollectiveKind::kReduceScatter, CollectiveKind::kAllGather}) {
+  for (const CollectiveKind kind : kCompressibleKinds) {
     if (name == collective_name(kind)) return kind;
   }
   throw terminal::Error("\"" + name +
@@ -73,7 +72,7 @@ std::vector<std::string> codecs_of(const ExplainOptions& options, const std::str
 }  // namespace
 
 std::string Explanation::objection(const CallCost& call) const {
-  if (!decided.left_exact.empty() && call.codec != "none") return "left exact";
+  if (decided.left_exact.is_exact() && call.codec != "none") return "left exact";
   if (!decided.codec.empty() && call.codec != decided.codec) return "not by " + decided.codec_by;
   const std::string algorithm = algorithm_for(call.codec);
   if (!algorithm.empty() && algorithm_name(call.algorithm) != algorithm) {
@@ -103,7 +102,7 @@ const CallCost& Explanation::uncompressed() const {
 /// rank. Exact calls of automatic mode on GPUs are NCCL's, by what it likes.
 std::string Explanation::algorithm_for(const std::string& codec) const {
   const bool is_of_nccl =
-      codec == "none" && decided.left_exact.empty() && decided.algorithm_by.empty();
+      codec == "none" && !decided.left_exact.is_exact() && decided.algorithm_by.empty();
   if (is_of_nccl && decided.codec.empty()) return "";
   const auto asked = std::find_if(
       std::begin(kAlgorithms), std::end(kAlgorithms),
@@ -140,7 +139,9 @@ Explanation Explainer::explain(std::size_t bytes) {
     return traits_of(call.algorithm).is_hierarchical &&
            (call.codec == "none" || is_on_host(settings_));
   });
-  if (explanation.decided.left_exact.empty() && codec.empty()) ask_automatic_mode(&explanation);
+  if (!explanation.decided.left_exact.is_exact() && codec.empty()) {
+    ask_automatic_mode(&explanation);
+  }
   return explanation;
 }
 
@@ -176,7 +177,7 @@ void Explainer::note_scales(const CallShape& shape, const Calibration& calibrati
                        nccl_plugin::CoordinateScales::may_be_wanted(settings_);
   if (lossy == candidates.end() || !is_open) return;
   const std::string& codec = calibration.codecs[lossy->choice.codec].codec;
-  if (!nccl_plugin::why_no_scales(settings_, codec).empty()) return;
+  if (nccl_plugin::may_have_scales(settings_, codec) != nccl_plugin::ScalesAnswer::kYes) return;
   const Result<bool> are_cheap = tuner::are_scales_cheap(shape, calibration, lossy->choice);
   if (!are_cheap.is_ok()) throw terminal::Error(are_cheap.status().message());
   explanation->decided.notes.push_back(
@@ -212,7 +213,7 @@ CodecSpeed Explainer::speed(const std::string& codec, std::size_t bytes) {
 }
 
 DType parse_dtype(const std::string& name) {
-  for (const DType dtype : {DType::kFloat32, DType::kFloat16, DType::kBfloat16}) {
+  for (const DType dtype : kCompressibleTypes) {
     if (name == dtype_name(dtype)) return dtype;
   }
   throw terminal::Error("\"" + name +

@@ -15,17 +15,14 @@ constexpr std::size_t kGathersInRow = 3;
 // Calls of one kind, type and size that come before they count as recurring.
 constexpr std::uint64_t kCallsBefore = 2;
 
-bool is_sum(const TensorCall& call) {
-  return call.op == ReduceOp::kSum || call.op == ReduceOp::kAvg;
-}
-
 bool is_of(const TensorCall& call, CollectiveKind kind) {
   return call.kind == kind;
 }
 
 bool has_maxima(std::span<const TensorCall> step) {
   return std::any_of(step.begin(), step.end(), [](const TensorCall& call) {
-    return is_of(call, CollectiveKind::kAllReduce) && !is_sum(call) && is_compressible(call.dtype);
+    return is_of(call, CollectiveKind::kAllReduce) && !is_sum(call.op) &&
+           is_compressible(call.dtype);
   });
 }
 

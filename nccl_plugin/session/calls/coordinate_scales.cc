@@ -23,12 +23,25 @@ bool CoordinateScales::may_be_wanted(const CallSettings& settings) {
          settings.mode == Mode::kOn && settings.adjust_steps == 0 && settings.lazy == 0;
 }
 
-std::string why_no_scales(const CallSettings& settings, const std::string& codec) {
-  if (settings.lazy != 0) return "calls that are put off have no coordinate scales";
-  if (settings.adjust_steps != 0) return "calls with levels have no coordinate scales";
+ScalesAnswer may_have_scales(const CallSettings& settings, const std::string& codec) {
+  if (settings.lazy != 0) return ScalesAnswer::kPutOff;
+  if (settings.adjust_steps != 0) return ScalesAnswer::kHasLevels;
   const Result<std::size_t> block = compress_kernels::block_of_scales(codec);
-  if (!block.is_ok() || block.value() != 0) return "";
-  return codec + " takes no coordinate scales";
+  return block.is_ok() && block.value() == 0 ? ScalesAnswer::kNotByCodec : ScalesAnswer::kYes;
+}
+
+std::string to_text(ScalesAnswer answer, const std::string& codec) {
+  switch (answer) {
+    case ScalesAnswer::kYes:
+      break;
+    case ScalesAnswer::kPutOff:
+      return "calls that are put off have no coordinate scales";
+    case ScalesAnswer::kHasLevels:
+      return "calls with levels have no coordinate scales";
+    case ScalesAnswer::kNotByCodec:
+      return codec + " takes no coordinate scales";
+  }
+  return "";
 }
 
 CoordinateScales::Chosen CoordinateScales::choose(const TensorCall& call, std::size_t block) {

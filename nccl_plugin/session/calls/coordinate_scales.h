@@ -32,9 +32,11 @@
 
 namespace ringpress::nccl_plugin {
 
-/// Why all-reduces with this codec have no coordinate scales, though RINGPRESS_EF=scales; empty:
-/// they may have some.
-std::string why_no_scales(const CallSettings& settings, const std::string& codec);
+/// Whether all-reduces may have coordinate scales where RINGPRESS_EF=scales; if not, why.
+enum class ScalesAnswer : std::uint8_t { kYes, kPutOff, kHasLevels, kNotByCodec };
+ScalesAnswer may_have_scales(const CallSettings& settings, const std::string& codec);
+/// For people: why calls with this codec have none; empty: they may have some.
+std::string to_text(ScalesAnswer answer, const std::string& codec);
 
 /// Of one communicator. One thread at a time.
 class CoordinateScales {

@@ -30,17 +30,20 @@ Result<NamedCodec> make_named_codec(const std::string& specification, DType dtyp
   return made;
 }
 
-std::string lost_without_feedback(const std::string& specification) {
+bool loses_without_feedback(const std::string& specification) {
   const auto need = compress_kernels::feedback_need(specification);
-  if (!need.is_ok() || need.value() != compress_kernels::FeedbackNeed::kNeeded) return "";
+  return need.is_ok() && need.value() == compress_kernels::FeedbackNeed::kNeeded;
+}
+
+std::string lost_without_feedback(const std::string& specification) {
+  if (!loses_without_feedback(specification)) return "";
   return "what " + specification +
          " leaves out of a call is lost, and sums are far off: it is for error feedback";
 }
 
 std::string loss_without_feedback(const std::string& specification, bool is_switched_off) {
-  const std::string lost = lost_without_feedback(specification);
-  if (lost.empty()) return "";
-  if (is_switched_off) return "RINGPRESS_EF=0: " + lost;
+  if (!loses_without_feedback(specification)) return "";
+  if (is_switched_off) return "RINGPRESS_EF=0: " + lost_without_feedback(specification);
   return "all-gathers and some reduce-scatters have no error feedback: what " + specification +
          " leaves out of them is lost, and their result is far off";
 }

@@ -27,6 +27,8 @@ struct NamedCodec {
   std::string loss;                  // As loss_without_feedback() of other calls than all-reduces.
 };
 
+/// Whether such a codec is for error feedback: without it sums are far off.
+bool loses_without_feedback(const std::string& specification);
 /// What is to be said of calls that are to have error feedback and have none, where such a codec is
 /// for it; else empty.
 std::string lost_without_feedback(const std::string& specification);

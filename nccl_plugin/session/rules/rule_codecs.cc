@@ -17,7 +17,6 @@ namespace {
 
 constexpr int kNoRuleSays = std::numeric_limits<int>::max();
 constexpr std::size_t kLarge = std::size_t{1} << 40;
-constexpr std::array kLossyTypes = {DType::kFloat32, DType::kFloat16, DType::kBfloat16};
 
 /// A name that such a pattern matches, and others only if they match whatever it does.
 std::string name_for(const std::string& pattern) {
@@ -47,7 +46,7 @@ std::vector<PlanRequest> requests_for(const Rule& rule, const Settings& settings
   comm.comm_nodes = rule.nodes < 0 ? kNoRuleSays : rule.nodes;
   comm.comm_ranks = rule.ranks < 0 ? kNoRuleSays : rule.ranks;
   std::vector<PlanRequest> requests;
-  for (const DType dtype : kLossyTypes) {
+  for (const DType dtype : kCompressibleTypes) {
     for (const std::size_t bytes : sizes_of(rule, settings)) {
       const std::size_t size = dtype_size(dtype);
       requests.push_back(request_of(comm, kind, (bytes + size - 1) / size, dtype));

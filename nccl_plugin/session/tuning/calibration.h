@@ -15,7 +15,7 @@
 
 namespace ringpress::nccl_plugin::tuning {
 
-inline constexpr std::array kTunedTypes{DType::kFloat32, DType::kFloat16, DType::kBfloat16};
+inline constexpr std::array kTunedTypes = kCompressibleTypes;
 
 /// By type, in the order of kTunedTypes.
 struct Calibrations {

@@ -139,10 +139,9 @@ bool is_same(const CallCost& call, const Statistics& made) {
 /// What was said of such calls, once that is what the call was.
 const char* compare_call(const Explanation& said, const Statistics& made) {
   const Decided& decided = said.decided;
-  if (!decided.left_exact.empty()) {
+  if (decided.left_exact.is_exact()) {
     EXPECT_EQ(made.last_codec, "none");
-    EXPECT_NE(made.last_reason, "");
-    EXPECT_TRUE(decided.left_exact.starts_with(made.last_reason)) << decided.left_exact;
+    EXPECT_EQ(made.last_reason, to_text(decided.left_exact.why()));
     return "exact";
   }
   const bool is_allowed = std::any_of(
@@ -207,7 +206,7 @@ TEST(Explain, SaysWhatCommunicatorsOnHostMemoryDo) {
     const bool has_warmed_up = std::any_of(
         reasons.begin(), reasons.end(), [](const auto& reason) { return warms_up(reason.first); });
     const bool is_announced = std::any_of(notes.begin(), notes.end(), warms_up);
-    EXPECT_TRUE(is_announced || !has_warmed_up || !said.decided.left_exact.empty());
+    EXPECT_TRUE(is_announced || !has_warmed_up || said.decided.left_exact.is_exact());
     if (has_warmed_up) ++verdicts["warmed up"];
     EXPECT_EQ(calls.back().exact_calls.count(put_off) > 0, is_said);
     ++verdicts[is_said ? "put off" : "sent"];
