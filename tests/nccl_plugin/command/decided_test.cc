@@ -67,6 +67,10 @@ Settings draw_settings(Dice& dice) {
   settings.deterministic = dice.is_one_in(4);
   settings.all_gather = dice.is_one_in(2);
   settings.comm_name = dice.one_of<std::optional<std::string>>({std::nullopt, "", "tp_0"});
+  // These change what is said besides, and no verdict on a call that is sent.
+  settings.lazy = dice.is_one_in(4) ? 2 : 0;
+  settings.adjust_steps = dice.is_one_in(4) ? 10 : 0;
+  settings.warm_up_steps.steps = dice.one_of<std::optional<std::size_t>>({std::nullopt, 0, 30});
   for (std::size_t rules = dice.below(4); rules > 0; --rules) {
     settings.rule_list.push_back(draw_rule(dice, 4 - rules));
   }
