@@ -26,6 +26,7 @@ constexpr std::size_t kMostElements = std::size_t{1} << 44;
 /// which changes no decision.
 bool is_worth_a_look(const Call& call, const Settings& settings) {
   if (call.send == nullptr || call.receive == nullptr || call.count == 0) return false;
+  // Nor counted.
   if (call.kind == CollectiveKind::kAllGather && !settings.all_gather) return false;
   if (call.count > kMostElements) return false;
   const auto dtype = static_cast<unsigned>(call.dtype);

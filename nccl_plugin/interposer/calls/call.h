@@ -48,18 +48,26 @@ std::uint64_t capture_of(Device& device, const Call& call);
 /// A call that CallPlanner::plan() has accepted.
 struct PlannedCall {
   Call call;
-  Decision decision{};  // By rules, settings and streams.
-  // Nothing is decided before its turn: a vote counts from it on, or from one that waits, too.
+  /// By rules, settings and streams.
+  Decision decision{};
+  /// Nothing is decided before its turn, as a vote counts from it on, or from one before it.
   bool is_undecided = false;
-  bool votes = false;         // With it the ranks vote on what such calls are.
-  bool stays_exact = false;   // It is ours for such a reason alone.
-  // Else, whether it is compressed is known when it begins:
-  bool takes_turn = false;      // of a StreamGuard;
-  bool gains_nothing = false;   // or no, it has told, but it is one
-  bool is_new = false;          // or no, automatic mode waits for it to recur, but it is one
-  bool is_of_step = false;      // for a StreamSteps.
-  bool may_be_put_off = false;  // Whether it is sent at all is known after its first step.
-  std::optional<std::uint64_t> capture = {};  // capture_of() it, once that was asked.
+  /// With it the ranks vote on what such calls are.
+  bool votes = false;
+  /// It is made exactly, and was accepted because it votes or was undecided.
+  bool stays_exact = false;
+  /// When it begins, the StreamGuard says whether it is compressed.
+  bool takes_turn = false;
+  /// The StreamGuard has said that it gains nothing; it was accepted for is_of_step.
+  bool gains_nothing = false;
+  /// Automatic mode waits until it recurs; it was accepted for is_of_step.
+  bool is_new = false;
+  /// When it begins, StreamSteps is told of it, and says whether it is compressed.
+  bool is_of_step = false;
+  /// Whether it is sent at all is known after its first step.
+  bool may_be_put_off = false;
+  /// capture_of() it, once that was asked.
+  std::optional<std::uint64_t> capture = {};
 };
 
 /// As capture_of(), of the device that is asked once a call.

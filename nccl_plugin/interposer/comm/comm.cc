@@ -18,7 +18,6 @@ namespace {
 
 // What calls may ask for where they have configurations of their own (NCCL 2.31).
 constexpr std::array kCodecsOfCalls = {"q2", "q3", "q4", "q5", "q6", "q7", "q8"};
-constexpr std::array kCompressible = {DType::kFloat32, DType::kFloat16, DType::kBfloat16};
 
 /// Where calls may have coordinate scales by default, as rank 0 decides: what these take.
 void measure_scales(const CommParts& parts) {
@@ -31,7 +30,7 @@ void measure_scales(const CommParts& parts) {
 /// Those that a call may ask for, where it can.
 Status prepare_codecs_of_calls(CommParts& parts) {
   if (parts.real.AllReduceConfig == nullptr) return Status::ok();
-  for (const DType dtype : kCompressible) {
+  for (const DType dtype : kCompressibleTypes) {
     for (const ReduceOp op : {ReduceOp::kSum, ReduceOp::kAvg}) {
       for (const char* const codec : kCodecsOfCalls) {
         RINGPRESS_RETURN_IF_ERROR(parts.codecs.prepare(dtype, op, codec));
@@ -111,7 +110,7 @@ void Comm::set_groups(const HostGroups& groups) {
 
 /// Those that calls may get. Where none of them can be used here, nothing is compressed.
 Status Comm::prepare_codecs() {
-  for (const DType dtype : kCompressible) {
+  for (const DType dtype : kCompressibleTypes) {
     for (const ReduceOp op : {ReduceOp::kSum, ReduceOp::kAvg}) {
       RINGPRESS_RETURN_IF_ERROR(
           parts_.codecs.prepare(dtype, op, parts_.policy.usual_codec(dtype, op)));

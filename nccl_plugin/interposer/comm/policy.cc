@@ -1,7 +1,5 @@
 #include "nccl_plugin/interposer/comm/policy.h"
 
-#include <array>
-
 #include "compress_kernels/factory.h"
 #include "nccl_plugin/session/lazy/lazy_calls.h"
 #include "ringpress/internal/ring_order.h"
@@ -9,10 +7,6 @@
 
 namespace ringpress::nccl_plugin::interposer {
 namespace {
-
-constexpr std::array kReducing = {CollectiveKind::kAllReduce, CollectiveKind::kReduceScatter,
-                                  CollectiveKind::kAllGather};
-constexpr std::array kLossyTypes = {DType::kFloat32, DType::kFloat16, DType::kBfloat16};
 
 /// For what is decided before names are known, and for calls that no rule is for.
 std::unique_ptr<Planner> planner_without_rules(const Settings& settings) {
@@ -56,8 +50,8 @@ bool may_compress(const Settings& settings, bool can_split, const std::vector<in
     sizes.push_back(rule.min_bytes);
     if (rule.max_bytes < sizes[0]) sizes.push_back(rule.max_bytes + 1);
   }
-  for (const CollectiveKind kind : kReducing) {
-    for (const DType dtype : kLossyTypes) {
+  for (const CollectiveKind kind : kCompressibleKinds) {
+    for (const DType dtype : kCompressibleTypes) {
       for (const std::size_t bytes : sizes) {
         request.kind = kind;
         request.dtype = dtype;
