@@ -44,6 +44,7 @@ enum class Parallelism {
   kModelBeside,       // Replicas, and one layer's parameters are averaged each step.
   kModels,            // Parameters are averaged after many local steps.
   kHistograms,        // Boosted trees: gradients by bin, twice as many at each level.
+  kScoring,           // Replicas, and every few steps sums of both signs in buffers of their own.
 };
 inline constexpr Parallelism kParallelisms[] = {
     Parallelism::kReplicas,         Parallelism::kAccumulating,   Parallelism::kEvaluating,
@@ -54,7 +55,7 @@ inline constexpr Parallelism kParallelisms[] = {
     Parallelism::kExperts,          Parallelism::kStatistics,     Parallelism::kAveraging,
     Parallelism::kThreeActivations, Parallelism::kServingThree,   Parallelism::kEvaluations,
     Parallelism::kCentroids,        Parallelism::kModels,         Parallelism::kHistograms,
-    Parallelism::kEvaluatingOften,  Parallelism::kModelBeside};
+    Parallelism::kEvaluatingOften,  Parallelism::kModelBeside,      Parallelism::kScoring};
 
 struct TrainingCall {
   nccl_plugin::TensorCall call;  // With the count of the whole tensor.
@@ -170,6 +171,13 @@ class TrainingCalls {
           evaluations_ += 1;
           add(reduce(100000 + 1000 * i, gradient(100000 + evaluations_), DType::kFloat32), kShort,
               false);
+        }
+        break;
+      case Parallelism::kScoring:
+        add_buckets(buckets_);
+        if (number % (1 + micro_batches_ * free_blocks_) != 0) break;
+        for (std::size_t i = 0; i < micro_batches_; ++i) {
+          add(reduce(100000 + 1000 * i, gradient(100000 + i), DType::kFloat32), kShort, false);
         }
         break;
       case Parallelism::kModelBeside:

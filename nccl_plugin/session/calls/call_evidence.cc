@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <map>
 #include <set>
 #include <vector>
@@ -25,6 +26,8 @@ constexpr double kEvenCalls = 0.9, kEven = 0.3;
 constexpr double kLong = 2.5;
 // A step of so many sizes, and of most calls with one of their own, is of buckets.
 constexpr std::size_t kManySizes = 3;
+// A step that repeats without sums which come seldom has so many calls, where nothing is known.
+constexpr std::size_t kLeastCallsOfStep = 3;
 
 using Calls = std::vector<CallEvidence::Seen>;
 
@@ -53,6 +56,35 @@ std::set<std::size_t> shapes_that_share(const Calls& calls, std::size_t period) 
     if (!is_new) found.insert({calls[i].shape, owner->second});
   }
   return found;
+}
+
+/// Of a step's calls, the shapes of those which come seldom, if the others repeat sooner without
+/// them. `is_known`: whether calls of a shape are gradients, as far as is known: others have to be
+/// of a step of several calls, as two may be those of a layer.
+template <typename IsKnown>
+std::set<std::size_t> seldom_shapes(const Calls& calls, std::size_t period, IsKnown is_known) {
+  std::map<std::size_t, std::size_t> counts;
+  for (std::size_t i = 0; i < std::min(period, calls.size()); ++i) ++counts[calls[i].shape];
+  std::set<std::size_t> levels;
+  for (const auto& [shape, count] : counts) levels.insert(count);
+  for (auto level = levels.begin(); std::next(level) != levels.end(); ++level) {
+    Calls others;
+    std::copy_if(calls.begin(), calls.end(), std::back_inserter(others),
+                 [&](const CallEvidence::Seen& seen) { return counts[seen.shape] > *level; });
+    std::set<std::size_t> seldom;
+    std::size_t in_step = 0;
+    for (const auto& [shape, count] : counts) {
+      if (count > *level) {
+        in_step += count;
+      } else {
+        seldom.insert(shape);
+      }
+    }
+    const std::size_t shorter = period_of(others, in_step);
+    const bool are_known = std::all_of(others.begin(), others.end(), is_known);
+    if (shorter < in_step && (are_known || shorter >= kLeastCallsOfStep)) return seldom;
+  }
+  return {};
 }
 
 bool has_many_sizes(const Calls& calls, std::size_t period) {
@@ -135,11 +167,12 @@ bool CallEvidence::computes_nothing() const {
   return pauses < kLeastPause * calls && 2 * short_pauses > all;
 }
 
-ClassBallot CallEvidence::ballot() const {
+ClassBallot CallEvidence::ballot(const ClassBallot& usual) const {
   ClassBallot ballot;
   const bool is_idle = computes_nothing();
   judge_buffers(&ballot);
   if (!is_idle) judge_values(&ballot);
+  judge_order(usual, &ballot);
   // What repeats without those that are none; and of that, what shares no buffers.
   std::vector<Seen> calls = candidates(ballot);
   std::size_t step = period_of(calls, period_);
@@ -152,6 +185,19 @@ ClassBallot CallEvidence::ballot() const {
   if (is_idle || calls.empty() || have_right_pauses(calls, step)) return ballot;
   for (const Seen& seen : calls) ballot.add(seen.shape, Verdict::kPauses);
   return ballot;
+}
+
+/// Where buffers are shared, as they are by calls of several steps.
+void CallEvidence::judge_order(const ClassBallot& usual, ClassBallot* ballot) const {
+  const std::vector<Seen> calls = candidates(*ballot);
+  const std::size_t step = period_of(calls, period_);
+  if (shapes_that_share(calls, step).empty()) return;
+  const auto is_known = [&usual](const Seen& seen) {
+    return usual.of(seen.shape) == Verdict::kGradients;
+  };
+  for (const std::size_t shape : seldom_shapes(calls, step, is_known)) {
+    ballot->add(shape, Verdict::kUnsaid);
+  }
 }
 
 bool CallEvidence::have_right_pauses(const std::vector<Seen>& calls, std::size_t period) const {

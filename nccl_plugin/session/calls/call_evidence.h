@@ -11,6 +11,10 @@
 // has no buffers of its own, or values of something else, is left out before pauses are looked at.
 // What repeats then may be shorter than the step with all of its calls.
 //
+// Sums that come every few steps make the step that repeats longer, and each gradient comes in it
+// several times, from its one buffer. They are told by that: without them, and by nothing else, a
+// shorter step repeats. They are no gradients, which come in all steps.
+//
 // Values are known on host memory alone (value_sample.h). Where times are not to be asked, only the
 // buffers and values of a step of many sizes are enough.
 #ifndef NCCL_PLUGIN_SESSION_CALLS_CALL_EVIDENCE_H_
@@ -52,7 +56,8 @@ class CallEvidence {
 
   /// Whether anything can be said of the steps that began.
   bool is_enough() const;
-  ClassBallot ballot() const;
+  /// `usual`: what the ranks have said before.
+  ClassBallot ballot(const ClassBallot& usual) const;
 
  private:
   std::size_t most() const;
@@ -60,6 +65,7 @@ class CallEvidence {
   bool computes_nothing() const;
   void judge_values(ClassBallot* ballot) const;
   void judge_buffers(ClassBallot* ballot) const;
+  void judge_order(const ClassBallot& usual, ClassBallot* ballot) const;
   std::vector<Seen> candidates(const ClassBallot& ballot) const;
   bool have_right_pauses(const std::vector<Seen>& calls, std::size_t period) const;
 

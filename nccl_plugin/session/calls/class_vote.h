@@ -32,7 +32,7 @@ class ClassVote {
   bool may_be_heard_next() const { return is_open_ && calls_ + 1 == heard_at(); }
   /// What this rank says. `usual`: before it has seen enough.
   ClassBallot answer(const ClassBallot& usual) const {
-    return evidence_.is_enough() ? evidence_.ballot() : usual;
+    return evidence_.is_enough() ? evidence_.ballot(usual) : usual;
   }
   /// They have voted and heard the result, and vote again after twice as many calls.
   void end();

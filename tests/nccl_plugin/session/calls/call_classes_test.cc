@@ -21,6 +21,8 @@ using testing::TrainingCalls;
 constexpr std::size_t kFirstCountedStep = 10, kStepsOfJob = 40;
 // Of a job whose step is one call.
 constexpr std::size_t kFirstOfEqualSteps = 140, kEqualSteps = 200;
+// Of one with sums every 2nd to 13th step, which are a part of the step that repeats.
+constexpr std::size_t kFirstScoredStep = 60, kScoredSteps = 100;
 constexpr std::uint32_t kClassJobs = 50;
 constexpr double kCallSeconds = 1e-3;
 
@@ -35,7 +37,25 @@ PlanRequest request_for(const TensorCall& call) {
   return request_of(shape, call.kind, call.count, call.dtype, {call.op});
 }
 
-/// Bytes of a job from its tenth step on.
+/// Which steps of a job are to be compressed, and how many it has.
+struct CountedSteps {
+  std::size_t first = kFirstCountedStep;
+  std::size_t end = kStepsOfJob;
+};
+
+CountedSteps counted_steps_of(Parallelism parallelism) {
+  switch (parallelism) {
+    case Parallelism::kOneBucket:
+    case Parallelism::kEmbeddings:
+      return {kFirstOfEqualSteps, kEqualSteps};
+    case Parallelism::kScoring:
+      return {kFirstScoredStep, kScoredSteps};
+    default:
+      return {};
+  }
+}
+
+/// Bytes of a job in those steps.
 struct ClassedBytes {
   double gradients = 0, found = 0, wrong = 0;
 
@@ -60,11 +80,9 @@ ClassedBytes bytes_of_job(Parallelism parallelism, std::uint32_t seed, const std
   CallClasses classes(settings, name, std::make_shared<CallSequence>());
   TrainingCalls job(parallelism, seed);
   ClassedBytes bytes;
-  const bool is_one_call =
-      parallelism == Parallelism::kOneBucket || parallelism == Parallelism::kEmbeddings;
-  const std::size_t first = is_one_call ? kFirstOfEqualSteps : kFirstCountedStep;
+  const CountedSteps counted = counted_steps_of(parallelism);
   double unseen_seconds = 0;
-  for (std::size_t step = 0; step < (is_one_call ? kEqualSteps : kStepsOfJob); ++step) {
+  for (std::size_t step = 0; step < counted.end; ++step) {
     for (const TrainingCall& call : job.step(step)) {
       if (!is_seen(call.call, seen)) {
         unseen_seconds += call.pause_seconds + kCallSeconds;
@@ -81,7 +99,7 @@ ClassedBytes bytes_of_job(Parallelism parallelism, std::uint32_t seed, const std
       const bool is_taken = classes.class_of(request) == CallClass::kGradient &&
                             call.call.kind != CollectiveKind::kAllGather;
       if (is_taken && !call.is_gradient) bytes.wrong += size;
-      if (step < first || !call.is_gradient) continue;
+      if (step < counted.first || !call.is_gradient) continue;
       bytes.gradients += size;
       if (is_taken) bytes.found += size;
     }

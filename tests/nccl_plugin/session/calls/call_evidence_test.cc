@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <vector>
 
+#include "tests/support/ballots.h"
+
 namespace ringpress::nccl_plugin {
 namespace {
 
@@ -13,7 +15,7 @@ const void* block(std::size_t number) {
 }
 
 bool say_gradients(const CallEvidence& evidence) {
-  return evidence.is_enough() && evidence.ballot() == ClassBallot();
+  return evidence.is_enough() && evidence.ballot(ballot_of_no()) == ClassBallot();
 }
 
 /// So many steps of calls from blocks 0 to `period` - 1, with these pauses before them. `shapes`:
@@ -96,7 +98,41 @@ TEST(CallEvidence, AnEvaluationIsLeftOutAndTheRestIsNot) {
   }
   ClassBallot expected;
   expected.add(2, Verdict::kBuffers);
-  EXPECT_EQ(evidence.ballot(), expected);
+  EXPECT_EQ(evidence.ballot(ballot_of_no()), expected);
+}
+
+/// Buckets 0 to `buckets` - 1, and every fifth step sums from buffers of their own.
+CallEvidence scored_evidence(std::size_t buckets, std::size_t sums) {
+  CallEvidence evidence;
+  evidence.begin_steps(5 * buckets + sums);
+  for (std::size_t step = 0; step < 20; ++step) {
+    for (std::size_t i = 0; i < buckets; ++i) {
+      evidence.note({block(i), i == 0 ? 5e-3 : 1e-3, 1e-3, true, i});
+    }
+    for (std::size_t i = 0; step % 5 == 4 && i < sums; ++i) {
+      evidence.note({block(buckets + i), i == 0 ? 9e-3 : 1e-3, 1e-3, true, buckets + i});
+    }
+  }
+  return evidence;
+}
+
+TEST(CallEvidence, SumsThatComeEveryFewStepsAreNoGradientsAndTheOthersAre) {
+  for (const std::size_t sums : {1, 2, 3}) {
+    ClassBallot expected;
+    for (std::size_t i = 0; i < sums; ++i) expected.add(3 + i, Verdict::kUnsaid);
+    EXPECT_EQ(scored_evidence(3, sums).ballot(ballot_of_no()), expected) << sums;
+  }
+}
+
+/// Two calls may be those of a layer, and the sum that of a step of layers.
+TEST(CallEvidence, TwoCallsThatRepeatBetweenOthersAreGradientsIfTheyWere) {
+  ClassBallot expected, usual;
+  expected.add(2, Verdict::kUnsaid);
+  usual.add(2, Verdict::kUnsaid);
+  EXPECT_EQ(scored_evidence(2, 1).ballot(usual), expected);
+  const ClassBallot found = scored_evidence(2, 1).ballot(ballot_of_no());
+  EXPECT_EQ(found.of(0), Verdict::kBuffers);
+  EXPECT_EQ(found.of(1), Verdict::kBuffers);
 }
 
 TEST(CallEvidence, CallsThatShareABufferAreNoGradients) {
@@ -108,7 +144,7 @@ TEST(CallEvidence, CallsThatShareABufferAreNoGradients) {
   ClassBallot expected;
   expected.add(2, Verdict::kBuffers);
   expected.add(3, Verdict::kBuffers);
-  EXPECT_EQ(evidence.ballot(), expected);
+  EXPECT_EQ(evidence.ballot(ballot_of_no()), expected);
 }
 
 /// Layers have their halves in two buffers, and one half takes longer.
@@ -132,7 +168,7 @@ TEST(CallEvidence, ABufferThatOthersHaveHadIsNotItsOwn) {
   }
   ClassBallot expected;
   for (const std::size_t shape : {0, 1, 2}) expected.add(shape, Verdict::kBuffers);
-  EXPECT_EQ(evidence.ballot(), expected);
+  EXPECT_EQ(evidence.ballot(ballot_of_no()), expected);
 }
 
 TEST(CallEvidence, ValuesThatHardlyChangeAreNoGradients) {
