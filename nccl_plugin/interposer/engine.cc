@@ -214,7 +214,8 @@ ncclResult_t Engine::group_simulate_end(ncclSimInfo_t* info) noexcept {
   ThreadGroup* const mine = find_thread_group(real_);
   if (mine != nullptr && mine->depth > 0 && --mine->depth == 0) {
     const auto ended = std::exchange(mine->ended, {});  // Freed at the end.
-    for (const AcceptedCall& accepted : mine->calls) accepted.comm->planner().classifier().forget_waiting();
+    for (const AcceptedCall& accepted : mine->calls)
+      accepted.comm->planner().classifier().forget_waiting();
     mine->calls.clear();
     mine->end_timed();
     making_.call_off(std::exchange(mine->made, {}), "its group was simulated", ncclSuccess);

@@ -142,10 +142,9 @@ class QueuedCodec final : public DeviceCodec {
     return codec_->supports(form, wires);
   }
   Status encode(Stream stream, std::span<const EncodeArgs> shards, std::byte* scratch) override {
-    queue_of(stream).push(
-        [codec = codec_, kept = std::vector<EncodeArgs>(shards.begin(), shards.end()), scratch] {
-          static_cast<void>(codec->encode(nullptr, kept, scratch));
-        });
+    queue_of(stream).push([codec = codec_,
+                           kept = std::vector<EncodeArgs>(shards.begin(), shards.end()),
+                           scratch] { static_cast<void>(codec->encode(nullptr, kept, scratch)); });
     return Status::ok();
   }
   Status decode_add_encode(Stream stream, const DecodeAddEncodeArgs& args,
@@ -162,10 +161,9 @@ class QueuedCodec final : public DeviceCodec {
     return Status::ok();
   }
   Status decode(Stream stream, std::span<const DecodeArgs> shards, std::byte* scratch) override {
-    queue_of(stream).push(
-        [codec = codec_, kept = std::vector<DecodeArgs>(shards.begin(), shards.end()), scratch] {
-          static_cast<void>(codec->decode(nullptr, kept, scratch));
-        });
+    queue_of(stream).push([codec = codec_,
+                           kept = std::vector<DecodeArgs>(shards.begin(), shards.end()),
+                           scratch] { static_cast<void>(codec->decode(nullptr, kept, scratch)); });
     return Status::ok();
   }
 

@@ -55,7 +55,7 @@ inline constexpr Parallelism kParallelisms[] = {
     Parallelism::kExperts,          Parallelism::kStatistics,     Parallelism::kAveraging,
     Parallelism::kThreeActivations, Parallelism::kServingThree,   Parallelism::kEvaluations,
     Parallelism::kCentroids,        Parallelism::kModels,         Parallelism::kHistograms,
-    Parallelism::kEvaluatingOften,  Parallelism::kModelBeside,      Parallelism::kScoring};
+    Parallelism::kEvaluatingOften,  Parallelism::kModelBeside,    Parallelism::kScoring};
 
 struct TrainingCall {
   nccl_plugin::TensorCall call;  // With the count of the whole tensor.

@@ -108,11 +108,11 @@ struct Statistics {
   std::string last_algorithm;
   std::string last_reason;  // Why the last call was not compressed, or empty.
   std::map<std::string, std::uint64_t> exact_calls;  // Calls that were not compressed, by reason.
-  std::uint64_t unbiased_calls = 0;      // Compressed without error feedback as a tensor was not
-                                         // known for certain; of compressed_calls.
-  std::uint64_t scaled_calls = 0;        // With coordinate scales; of compressed_calls.
-  std::vector<MeasuredError> errors;     // Of compressed all-reduces.
-  std::uint64_t nanoseconds = 0;         // Spent in collective calls.
+  std::uint64_t unbiased_calls = 0;   // Compressed without error feedback as a tensor was not
+                                      // known for certain; of compressed_calls.
+  std::uint64_t scaled_calls = 0;     // With coordinate scales; of compressed_calls.
+  std::vector<MeasuredError> errors;  // Of compressed all-reduces.
+  std::uint64_t nanoseconds = 0;      // Spent in collective calls.
   // Preloaded: the longest that a thread which made a call waited for what ranks decide together.
   std::uint64_t longest_wait_nanoseconds = 0;
   std::uint64_t observed_calls = 0;      // RINGPRESS=observe: calls that would be compressed,

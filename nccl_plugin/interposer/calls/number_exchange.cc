@@ -40,8 +40,8 @@ Status exchange_together(const ringpressRealNccl& real, const Wave& wave) {
     ExchangeMemory& memory = *exchange->memory;
     memory.words().own = exchange->numbers.front();
     memory.words().is_pending = 1;
-    RINGPRESS_RETURN_IF_ERROR(memory.device().copy(
-        memory.stream(), memory.numbers(), &memory.words().own, sizeof(std::int32_t)));
+    RINGPRESS_RETURN_IF_ERROR(memory.device().copy(memory.stream(), memory.numbers(),
+                                                   &memory.words().own, sizeof(std::int32_t)));
   }
   RINGPRESS_RETURN_IF_ERROR(gather(real, wave));
   for (NumberExchange* exchange : wave) {
@@ -50,8 +50,7 @@ Status exchange_together(const ringpressRealNccl& real, const Wave& wave) {
   for (NumberExchange* exchange : wave) {
     ExchangeMemory& memory = *exchange->memory;
     RINGPRESS_RETURN_IF_ERROR(await_word(&memory.words().is_pending, memory.stream(),
-                                         *exchange->watch,
-                                         "what other ranks say has not come",
+                                         *exchange->watch, "what other ranks say has not come",
                                          [](std::uint64_t word) { return word == 0; })
                                   .status());
     std::copy_n(memory.words().numbers, exchange->numbers.size(), exchange->numbers.begin());

@@ -155,10 +155,8 @@ class Clique {
     std::vector<NumberExchange> exchanges;
     for (std::size_t i = 0; i < asking.size(); ++i) {
       Comm& comm = *asking[i]->comm;
-      exchanges.push_back({comm.handle(),
-                           &comm.exchange(),
-                           {could[i].is_ok() ? 1 : 0},
-                           &comm.lifetime().watch()});
+      exchanges.push_back(
+          {comm.handle(), &comm.exchange(), {could[i].is_ok() ? 1 : 0}, &comm.lifetime().watch()});
     }
     RINGPRESS_RETURN_IF_ERROR(exchange_among(asking, exchanges));
     for (std::size_t i = 0; i < asking.size(); ++i) {

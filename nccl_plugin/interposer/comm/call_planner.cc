@@ -10,10 +10,7 @@
 
 namespace ringpress::nccl_plugin::interposer {
 CallPlanner::CallPlanner(CommParts& parts)
-    : parts_(parts),
-      classifier_(parts),
-      warm_up_(parts.settings),
-      steps_(parts.sequence) {}
+    : parts_(parts), classifier_(parts), warm_up_(parts.settings), steps_(parts.sequence) {}
 
 bool CallPlanner::plan(PlannedCall* planned) {
   *planned = PlannedCall{planned->call};
@@ -130,7 +127,8 @@ StreamLimits CallPlanner::limits_of(const Call& call, const PlanRequest& request
 /// Of a call that could be compressed. Captured ones do not count: a graph would repeat for ever
 /// what is decided on them.
 bool CallPlanner::warms_up(const PlanRequest& request, PlannedCall* planned) {
-  if (steps_.begun() >= warm_up_.steps() || find_capture(*parts_.device, planned) != 0) return false;
+  if (steps_.begun() >= warm_up_.steps() || find_capture(*parts_.device, planned) != 0)
+    return false;
   Decision& decision = planned->decision;
   const TrainingStep step =
       steps_.of_next({request.kind, request.count, request.dtype, request.op});

@@ -221,10 +221,8 @@ std::vector<NumberExchange> Establishing::ask(const std::vector<Candidate*>& ask
   for (std::size_t i = 0; i < asked.size(); ++i) {
     asked[i]->has_asked = true;
     Comm& helper = helper_of(*asked[i]);
-    exchanges.push_back({asked[i]->made->handle,
-                         &helper.exchange(),
-                         {numbers[i]},
-                         &helper.lifetime().watch()});
+    exchanges.push_back(
+        {asked[i]->made->handle, &helper.exchange(), {numbers[i]}, &helper.lifetime().watch()});
   }
   exchange_numbers(real_, exchanges);
   for (std::size_t i = 0; i < asked.size(); ++i) {

@@ -36,10 +36,8 @@ void exchange_places(const ringpressRealNccl& real, std::span<PlaceExchange> exc
     std::vector<NumberExchange> parts;
     for (std::size_t i = 0; i < exchanges.size(); ++i) {
       Comm& before = *exchanges[i].before;
-      parts.push_back({before.handle(),
-                       &before.exchange(),
-                       {places[i][part]},
-                       &before.lifetime().watch()});
+      parts.push_back(
+          {before.handle(), &before.exchange(), {places[i][part]}, &before.lifetime().watch()});
     }
     exchange_numbers(real, parts);
     for (std::size_t i = 0; i < exchanges.size(); ++i) {

@@ -137,10 +137,10 @@ Result<LazyVote> StreamLazy::receive_votes() {
   *received = 0;
   RINGPRESS_RETURN_IF_ERROR(
       device_.copy(stream_, &ballot_->received, traveling_, sizeof ballot_->received));
-  RINGPRESS_ASSIGN_OR_RETURN(const std::uint64_t word,
-                             await_word(received, stream_, watch_,
-                                        "the votes on a call that may be put off have not come",
-                                        [](std::uint64_t seen) { return seen != 0; }));
+  RINGPRESS_ASSIGN_OR_RETURN(
+      const std::uint64_t word,
+      await_word(received, stream_, watch_, "the votes on a call that may be put off have not come",
+                 [](std::uint64_t seen) { return seen != 0; }));
   return read_ballot(word, votes_);
 }
 

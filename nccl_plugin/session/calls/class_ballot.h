@@ -24,7 +24,6 @@ class ClassBallot {
   /// A step's shapes in the order in which they come; the last stands for all others, too.
   static constexpr std::size_t kShapes = 64;
 
-
   Verdict of(std::size_t shape) const { return verdicts_[std::min(shape, kShapes - 1)]; }
   /// What is worse stays.
   void add(std::size_t shape, Verdict verdict) {

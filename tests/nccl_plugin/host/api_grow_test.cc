@@ -124,8 +124,8 @@ TEST(Grow, TheNameOfTheParentIsNotAskedFor) {
       ASSERT_NCCL_OK(ncclCommGetUniqueId(comm, &grow_id));
     }
     made.arrive_and_wait();
-    ASSERT_NCCL_OK(ncclCommGrow(comm, 3, rank == 1 ? nullptr : &grow_id, rank < 2 ? -1 : 2, &grown,
-                                nullptr))
+    ASSERT_NCCL_OK(
+        ncclCommGrow(comm, 3, rank == 1 ? nullptr : &grow_id, rank < 2 ? -1 : 2, &grown, nullptr))
         << ncclGetLastError(nullptr);
     expect_place(grown, rank, 3);
     EXPECT_NCCL_OK(ncclCommDestroy(grown));

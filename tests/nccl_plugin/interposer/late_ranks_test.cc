@@ -153,8 +153,7 @@ void train(unsigned seed) {
   }
   std::vector<bool> is_group;
   for (int step = 0; step < kLateSteps; ++step) is_group.push_back(dice() % 3 == 0);
-  const Settings settings =
-      make_settings({{"RINGPRESS_CODEC", "auto"}, {"RINGPRESS_EF", "0"}});
+  const Settings settings = make_settings({{"RINGPRESS_CODEC", "auto"}, {"RINGPRESS_EF", "0"}});
   QueuedNccl nccl;
   const ringpressRealNccl& real = nccl.table();
   LongestWait longest;
@@ -201,8 +200,7 @@ INSTANTIATE_TEST_SUITE_P(Seeds, InterposerLateRanks, ::testing::Range(0U, 6U));
 /// A rank waits in a call for what another one votes, which never comes to it: the wait ends when
 /// another thread aborts the communicator.
 TEST(InterposerLateRanks, AnAbortEndsAWaitForAVote) {
-  const Settings settings =
-      make_settings({{"RINGPRESS_CODEC", "auto"}, {"RINGPRESS_EF", "0"}});
+  const Settings settings = make_settings({{"RINGPRESS_CODEC", "auto"}, {"RINGPRESS_EF", "0"}});
   QueuedNccl nccl;
   const ringpressRealNccl& real = nccl.table();
   constexpr int kStepsOfOther = 4;  // One fewer than what the ranks vote with.
