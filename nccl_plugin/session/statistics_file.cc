@@ -92,7 +92,9 @@ std::string statistics_line(int rank, int size, const Statistics& statistics, St
          field("unsent_tensors", statistics.unsent_tensors) +
          field("unsent_elements", statistics.unsent_elements) +
          field("unsent_norm", statistics.unsent_norm) + field(time_name, statistics.nanoseconds) +
-         field("longest_wait_nanoseconds", statistics.longest_wait_nanoseconds) +
+         (time == StatisticsTime::kOfHost
+              ? field("longest_wait_nanoseconds", statistics.longest_wait_nanoseconds)
+              : std::string()) +
          "\"errors\": " + list_of(statistics.errors) + ", " +
          "\"exact_calls\": " + counts_by_reason(statistics.exact_calls) + ", " +
          "\"last_codec\": " + quoted(statistics.last_codec) +

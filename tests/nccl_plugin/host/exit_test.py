@@ -21,7 +21,7 @@ SETTINGS = {"RINGPRESS_CODEC": "q4", "RINGPRESS_DEBUG": "error", "RINGPRESS_TIME
             "ASAN_OPTIONS": "verify_asan_link_order=0:detect_leaks=0",
             # One way to end is exit() in a handler of a signal.
             "TSAN_OPTIONS": os.environ.get("TSAN_OPTIONS", "") + ":report_signal_unsafe=0"}
-OF_TIME = ("pid", "nanoseconds", "host_nanoseconds")
+OF_TIME = ("pid", "nanoseconds", "host_nanoseconds", "longest_wait_nanoseconds")
 # A process without them loads no library that has a sanitizer's runtime.
 IS_SANITIZED = "RINGPRESS_SANITIZED" in os.environ
 

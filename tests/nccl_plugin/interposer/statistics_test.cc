@@ -206,7 +206,8 @@ TEST(InterposerStatistics, HoldNoFigureThatWasNotMeasured) {
   const std::string compressed = lines_of({});
   EXPECT_EQ(times(compressed, "\"compressed_calls\": 1,"), 2) << compressed;
   EXPECT_EQ(times(compressed, "\"host_nanoseconds\": "), 2) << compressed;
-  EXPECT_EQ(times(compressed, "nanoseconds\": 0,"), 0) << compressed;
+  EXPECT_EQ(times(compressed, "host_nanoseconds\": 0,"), 0) << compressed;
+  EXPECT_EQ(times(compressed, "\"longest_wait_nanoseconds\": "), 2) << compressed;
   EXPECT_EQ(times(compressed, "\"nanoseconds\""), 0) << "not the time until the result is there";
   const std::string observed = lines_of({{"RINGPRESS", "observe"}});
   EXPECT_EQ(times(observed, "\"observed_calls\": 1,"), 2) << observed;
