@@ -207,7 +207,9 @@ TEST(InterposerGuardAlone, TheLogSaysWhatWasFound) {
 
 /// Rank 0 has ended before it said what it found out.
 TEST(InterposerGuardAlone, AVerdictThatNeverComesEndsTheCall) {
-  const Settings settings = guarded_settings({{"RINGPRESS_TIMEOUT_MS", "1000"}});
+  const Settings settings = guarded_settings();
+  Watch watch{[] { return false; }};
+  watch.timeout = std::chrono::seconds(1);
   auto device = make_device(Backend::kHost, 0).value();
   auto guard = StreamGuard::make(*device, settings, 1).value();
   const PlanRequest request{CollectiveKind::kAllReduce, 20000, DType::kFloat32};
@@ -217,8 +219,7 @@ TEST(InterposerGuardAlone, AVerdictThatNeverComesEndsTheCall) {
   }
   EXPECT_EQ(guard->next(request, nullptr, "q4", {[] { return true; }}).status().code(),
             Code::kAborted);
-  EXPECT_EQ(guard->next(request, nullptr, "q4", {[] { return false; }}).status().code(),
-            Code::kTimeout);
+  EXPECT_EQ(guard->next(request, nullptr, "q4", watch).status().code(), Code::kTimeout);
 }
 
 }  // namespace

@@ -359,9 +359,10 @@ TEST(StreamSteps, OnlyLargeAllReducesTakePart) {
 
 /// Rank 0 has ended before it said what it found out.
 TEST(StreamSteps, AWordThatNeverComesEndsTheCall) {
-  const Settings settings = make_settings({{"RINGPRESS_CODEC", "auto"},
-                                           {"RINGPRESS_GRADIENTS", "all"},
-                                           {"RINGPRESS_TIMEOUT_MS", "1000"}});
+  const Settings settings =
+      make_settings({{"RINGPRESS_CODEC", "auto"}, {"RINGPRESS_GRADIENTS", "all"}});
+  Watch watch{[] { return false; }};
+  watch.timeout = std::chrono::seconds(1);
   TimedDevice device;
   const auto steps = StreamSteps::make(device, settings, 1, 2).value();
   TensorCall call;
@@ -370,7 +371,7 @@ TEST(StreamSteps, AWordThatNeverComesEndsTheCall) {
     ASSERT_TRUE(steps->next(call, kStream, {[] { return false; }}).is_ok());
   }
   EXPECT_EQ(steps->next(call, kStream, {[] { return true; }}).status().code(), Code::kAborted);
-  EXPECT_EQ(steps->next(call, kStream, {[] { return false; }}).status().code(), Code::kTimeout);
+  EXPECT_EQ(steps->next(call, kStream, watch).status().code(), Code::kTimeout);
 }
 
 TEST(StreamSteps, AWordThatMakesNoSenseEndsTheCall) {
