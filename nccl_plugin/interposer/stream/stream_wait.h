@@ -50,7 +50,7 @@ Result<std::uint64_t> await_word(const volatile std::uint64_t* word, Stream stre
   const auto begin = Clock::now();
   const auto until = begin + watch.timeout;
   auto look = begin + kBetweenLooks;
-  std::uint64_t seen = *word;
+  std::uint64_t seen = __atomic_load_n(word, __ATOMIC_ACQUIRE);
   while (!is_there(seen)) {
     if (watch.is_given_up()) return Status(Code::kAborted, "the communicator was given up");
     const auto now = Clock::now();
@@ -60,9 +60,8 @@ Result<std::uint64_t> await_word(const volatile std::uint64_t* word, Stream stre
       look = now + kBetweenLooks;
     }
     sched_yield();
-    seen = *word;
+    seen = __atomic_load_n(word, __ATOMIC_ACQUIRE);
   }
-  std::atomic_thread_fence(std::memory_order_acquire);
   if (watch.waits != nullptr) watch.waits->note(Clock::now() - begin);
   return seen;
 }
