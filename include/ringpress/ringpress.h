@@ -127,7 +127,7 @@ typedef enum {
   RINGPRESS_STATE_OTHER_SIZE = 5,    /* It is of another number of ranks. */
   RINGPRESS_STATE_OTHER_JOB = 6,     /* It is of another rank, codec or other setting that has to be
                                       * equal on all ranks. */
-  RINGPRESS_STATE_OTHER_STEP = 7     /* Ranks have states of different steps. */
+  RINGPRESS_STATE_OTHER_STEP = 7     /* Ranks have states of different runs or steps. */
 } ringpressStateOutcome_t;
 
 /* Set `size` as in ringpressStatistics_t. */

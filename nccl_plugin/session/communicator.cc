@@ -2,7 +2,9 @@
 #include "ringpress/internal/communicator.h"
 
 #include <chrono>
+#include <cstdint>
 #include <memory>
+#include <random>
 
 #include "nccl_plugin/session/mesh_communicator.h"
 #include "nccl_plugin/session/ring_topology.h"
@@ -12,6 +14,13 @@
 
 namespace ringpress {
 namespace {
+
+/// As MeshSession has it.
+std::uint32_t make_word(const Settings& settings) {
+  constexpr std::uint32_t kRecordsSteps = nccl_plugin::MeshSession::kRootRecordsSteps;
+  const auto drawn = static_cast<std::uint32_t>(std::random_device()());
+  return settings.trace.empty() ? drawn & ~kRecordsSteps : drawn | kRecordsSteps;
+}
 
 ring::MeshOptions mesh_options(const UniqueId& id, int rank, int size, const Settings& settings) {
   ring::MeshOptions options;
@@ -28,7 +37,7 @@ ring::MeshOptions mesh_options(const UniqueId& id, int rank, int size, const Set
   options.progress_thread = settings.progress_thread;
   options.address = settings.address;
   options.host_id = settings.nccl.host_id;
-  if (!settings.trace.empty()) options.word = nccl_plugin::MeshSession::kRootRecordsSteps;
+  options.word = make_word(settings);
   return options;
 }
 

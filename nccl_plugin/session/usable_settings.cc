@@ -69,8 +69,8 @@ std::string note_on_scales(const Settings& settings) {
 
 std::string chosen_by(const GivenCodec& given, const Settings& settings) {
   if (given.origin == Origin::kRule) return "RINGPRESS_RULES=" + settings.rules;
-  return (settings.codec.is_automatic() ? "RINGPRESS_BUDGET=" : "RINGPRESS_CODEC=") +
-         usual_codec(settings);
+  if (settings.codec.is_automatic()) return "RINGPRESS_BUDGET=" + to_text(settings.budget);
+  return "RINGPRESS_CODEC=" + usual_codec(settings);
 }
 
 }  // namespace

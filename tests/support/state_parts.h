@@ -93,6 +93,7 @@ class StateParts {
     if (from.is_ok()) guard_.load(from);
     return from.is_ok() && from.left() == 0;
   }
+  std::size_t residual_bytes() const { return feedback_.bytes(); }
 
  private:
   void learn_scales(const nccl_plugin::TensorCall& call, float number) {

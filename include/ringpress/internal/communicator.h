@@ -140,7 +140,7 @@ enum class StateOutcome : std::uint8_t {
   kOtherVersion = 4,  // It is of another version of the library.
   kOtherSize = 5,     // It is of another number of ranks.
   kOtherJob = 6,      // It is of another rank, codec or other settings that ranks compare.
-  kOtherStep = 7,     // Ranks have states of different steps.
+  kOtherStep = 7,     // Ranks have states of different runs or steps.
 };
 inline constexpr int kStateOutcomeCount = 8;
 

@@ -41,7 +41,8 @@ class Mesh {
   /// How many ranks each host has, numbered host by host; 0 if they are not so alike. The same on
   /// all ranks.
   virtual int ranks_per_host() const = 0;
-  /// A number of rank 0's that all ranks were told when they met: what it wants of them.
+  /// A number of rank 0's that all ranks were told when they met: what it wants of them, and what
+  /// it names them by.
   virtual std::uint32_t root_word() const { return 0; }
 
   /// Starts sending to `peer` (not this rank). `payload` must stay unchanged until wait() returns.

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
@@ -209,6 +210,15 @@ std::string to_text(const Value& value) {
 
 inline std::string to_text(const CodecChoice& codec) {
   return codec.specification.value_or(CodecChoice::kAutomatic);
+}
+/// The shortest text that is read as that number.
+inline std::string shortest_text(double value) {
+  char text[32];
+  return std::string(text, std::to_chars(text, text + sizeof text, value).ptr);
+}
+/// As the user gave it.
+inline std::string to_text(const BudgetChoice& budget) {
+  return budget.error > 0 ? BudgetChoice::kError + shortest_text(budget.error) : budget.codec;
 }
 inline std::string to_text(const WarmUpChoice& warm_up) {
   return warm_up.steps ? std::to_string(*warm_up.steps) : WarmUpChoice::kAutomatic;

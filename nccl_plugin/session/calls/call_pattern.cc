@@ -127,8 +127,7 @@ void CallPattern::believe(const KnownCycles::Place& place) {
 }
 
 const TensorCall* CallPattern::expected() const {
-  const bool may_go_on = run_.goes_on() || run_.is_interrupted();
-  return may_go_on ? &known_.front().calls[run_.next()] : nullptr;
+  return may_go_on() ? &known_.front().calls[run_.next()] : nullptr;
 }
 
 const TensorCall* CallPattern::last() const {

@@ -18,6 +18,13 @@ constexpr CallUsers kOfStates{CallUser::kFeedback, CallUser::kLazy,   CallUser::
 // The least that a state has of a track.
 constexpr std::size_t kSavedTrackBytes = 32;
 
+/// Whether the sequence has come whole before the state was saved: it is this program's. (One call
+/// again and again may be anybody's.)
+bool began_before(const CallTrack& track) {
+  const CallCycle& cycle = track.pattern.cycle();
+  return cycle.has_landmark() && track.pattern.fitted() >= track.since_saved + cycle.period();
+}
+
 }  // namespace
 
 void CallSequence::tell(const TensorCall& call, CallUsers users) {
@@ -70,22 +77,31 @@ void CallSequence::begin_trial() {
   buffers_ = buffers.size();
 }
 
-/// What a state says of tensors is dropped as soon as the calls repeat something else on other
-/// buffers, unless they have repeated what it has.
+/// What a state says of tensors is dropped as soon as the calls have proven another sequence,
+/// unless one that it has came before, or goes on beside strays, which is seen by buffer. A
+/// sequence on other buffers (an evaluation) says nothing if most of the state's have been found
+/// again.
 void CallSequence::judge_state(const TensorCall& call) {
-  if (!names_.has_name(call.address)) ++strangers_;
+  strangers_ = names_.has_name(call.address) ? 0 : strangers_ + 1;
+  const bool are_found = 2 * names_.count() >= buffers_;
   std::size_t longest = 0;  // Of the sequences that are repeated.
-  bool is_another = false;
+  bool fits = false, is_another = false;
   for (const auto& track : by_shape_.all()) {
     if (track->saved_id == 0) continue;
-    if (track->pattern.cycle().id > track->saved_id) is_another = true;
-    if (track->pattern.cycle().id <= track->saved_id) {
-      longest = std::max(longest, track->pattern.cycle().period());
+    const CallCycle& cycle = track->pattern.cycle();
+    if (cycle.id <= track->saved_id) {
+      longest = std::max(longest, cycle.period());
+    } else if (began_before(*track)) {
+      fits = true;
+    } else {
+      is_another |= cycle.is_proven && !(are_found && strangers_ >= cycle.period());
     }
   }
   fitting_ = longest == 0 ? 0 : fitting_ + 1;
-  is_on_trial_ = !is_another && (longest == 0 || fitting_ < longest);
-  if (!is_another || strangers_ <= names_.count() || 2 * names_.count() >= buffers_) return;
+  fits |= longest != 0 && fitting_ >= longest;
+  is_on_trial_ = !fits && !(is_another && by_buffer_.repeat_saved());
+  if (!is_on_trial_ || !is_another || by_buffer_.may_repeat_saved()) return;
+  is_on_trial_ = false;
   log_line(LogLevel::kWarn,
            "the calls are not those of the state that was loaded: what it has of tensors is "
            "dropped");
@@ -130,7 +146,7 @@ void CallTracks::observe(const TensorCall& call, CallUsers users) {
   if (users.is_empty()) return;
   CallTrack* const shared = of_[users.first()];
   if (shared == nullptr || !(shared->users == users)) return part(call, users);
-  shared->position = shared->pattern.observe(call);
+  shared->observe(call);
 }
 
 /// Of users who shared a track, those who are told of the call part from those who are not.
@@ -143,15 +159,31 @@ void CallTracks::part(const TensorCall& call, CallUsers users) {
     users.remove(told);
     if (!(told == track->users)) {
       CallTrack* const shared = track;
-      track = add({told, shared->pattern, {}});
+      CallTrack parted = *shared;
+      parted.users = told;
+      track = add(std::move(parted));
       shared->users.remove(told);
     }
-    track->position = track->pattern.observe(call);
+    track->observe(call);
   }
   if (users.is_empty()) return;
   // It is the first call of these.
-  CallTrack* const first = add({users, {}, {}});
-  first->position = first->pattern.observe(call);
+  CallTrack first;
+  first.users = users;
+  add(std::move(first))->observe(call);
+}
+
+bool CallTracks::repeat_saved() const {
+  return std::any_of(tracks_.begin(), tracks_.end(), [](const auto& track) {
+    const std::uint64_t id = track->pattern.cycle().id;
+    return id != 0 && id <= track->saved_id;
+  });
+}
+
+bool CallTracks::may_repeat_saved() const {
+  return std::any_of(tracks_.begin(), tracks_.end(), [](const auto& track) {
+    return track->pattern.may_go_on_until(track->saved_id);
+  });
 }
 
 CallTrack* CallTracks::add(CallTrack track) {

@@ -102,6 +102,12 @@ struct CallTrack {
   CallPattern pattern;
   std::optional<std::size_t> position;  // Of the last call.
   std::uint64_t saved_id = 0;           // Of the last sequence that came from a state.
+  std::size_t since_saved = 0;          // Calls.
+
+  void observe(const TensorCall& call) {
+    position = pattern.observe(call);
+    ++since_saved;
+  }
 };
 
 /// The tracks of all users, by buffer or by shape.
@@ -110,6 +116,10 @@ class CallTracks {
   const std::vector<std::unique_ptr<CallTrack>>& all() const { return tracks_; }
   /// Null: this user knows of no call yet.
   const CallTrack* of(CallUser user) const { return of_[static_cast<std::size_t>(user)]; }
+  /// Whether one of them repeats a sequence that came from a state.
+  bool repeat_saved() const;
+  /// Whether one does, or has only been left for strays.
+  bool may_repeat_saved() const;
   /// The call is one of these users'.
   void observe(const TensorCall& call, CallUsers users);
   void save(StateWriter& to) const;
@@ -165,7 +175,7 @@ class CallSequence {
   bool is_on_trial_ = false;   // A state: whether it is of this program's calls is not known.
   std::size_t fitting_ = 0;    // Calls in a row that were as it has them.
   std::size_t buffers_ = 0;    // That it has.
-  std::size_t strangers_ = 0;  // Calls on others.
+  std::size_t strangers_ = 0;  // The last calls in a row that were on others.
   CallTracks by_buffer_;
   CallTracks by_shape_;
 };

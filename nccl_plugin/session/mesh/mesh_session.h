@@ -70,7 +70,8 @@ struct MeshSession {
   std::map<std::pair<int, bool>, std::uint64_t> transfers;  // Numbers, by peer and direction.
   CallStatistics statistics;
 
-  /// In Mesh::root_word(): it writes RINGPRESS_TRACE, for which ranks measure the link.
+  /// In Mesh::root_word(): it writes RINGPRESS_TRACE, for which ranks measure the link. The other
+  /// bits are drawn anew for each communicator: they name it.
   static constexpr std::uint32_t kRootRecordsSteps = 1;
 
   int rank() const { return mesh->rank(); }

@@ -90,6 +90,7 @@ void MeshState::read_owner(StateReader& from, Loaded* loaded) const {
 }
 
 void MeshState::write_shared(StateWriter& to) const {
+  to.put(session_.mesh->root_word());
   to.put(session_.sequence);
   CallClasses& classes = calls_.class_votes().classes();
   classes.recurrences().save(to);
@@ -101,6 +102,8 @@ void MeshState::write_shared(StateWriter& to) const {
 }
 
 void MeshState::read_shared(StateReader& from, Loaded* loaded) const {
+  // Files of one run have the same word. This run has its own, which it does not give up.
+  static_cast<void>(from.get<std::uint32_t>());
   loaded->sequence = from.get<std::uint64_t>();
   loaded->recurrences.load(from);
   loaded->classes.load(from);

@@ -1,8 +1,10 @@
 // The state of a communicator over a mesh: what it keeps from call to call, in a file.
 //
 //   rank, ranks, the lines that ranks compare   of whom it is
-//   what is equal on all ranks                  numbers of calls, by which random bits are drawn;
-//                                               the sequence of shapes; what is tuned; levels
+//   what is equal on all ranks                  Mesh::root_word(), by which files of another run
+//                                               are told; numbers of calls, by which random bits
+//                                               are drawn; the sequence of shapes; what is tuned;
+//                                               levels
 //   what is a rank's own                        the sequence of buffers, residuals
 //   coordinate scales                           equal on all ranks, who compare a hash of them
 //

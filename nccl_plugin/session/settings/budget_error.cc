@@ -3,6 +3,7 @@
 #include <charconv>
 
 #include "ringpress/internal/decision.h"
+#include "ringpress/internal/names.h"
 
 namespace ringpress::nccl_plugin {
 namespace {
@@ -43,6 +44,17 @@ std::optional<BudgetChoice> read_budget(const std::string& text) {
   const bool is_error = parsed.ec == std::errc() && parsed.ptr == end && error > 0 && error < 1e9;
   if (!is_error) return std::nullopt;
   return BudgetChoice{codec_within(error), error};
+}
+
+std::string meant_error(const std::string& text) {
+  const std::size_t begin = text.find_first_of("0123456789.");
+  if (begin == text.npos) return "";
+  std::string meant = BudgetChoice::kError + text.substr(begin);
+  const std::string word = text.substr(0, text.substr(0, begin).find_last_not_of(" =:") + 1);
+  // A whole number alone is rather a number of bits.
+  const bool is_named =
+      word.empty() ? text.find_first_of(".e") != text.npos : !near_name(word, {"error"}).empty();
+  return is_named && read_budget(meant) ? meant : "";
 }
 
 }  // namespace ringpress::nccl_plugin

@@ -20,6 +20,8 @@ std::string codec_within(double error);
 /// What RINGPRESS_BUDGET says. No value: an error that is none. Whether a codec is one is not
 /// looked at.
 std::optional<BudgetChoice> read_budget(const std::string& text);
+/// What is meant by what may be a slip of an error, such as 0.1 or error:0.1; empty: it is none.
+std::string meant_error(const std::string& text);
 inline constexpr const char* kExpectedBudget =
     "a codec, or error= and a number above 0, such as error=0.1";
 

@@ -124,10 +124,11 @@ Status parse(const char* name, const std::string& text, BudgetChoice* value) {
   if (!found) return refuse(name, text, nccl_plugin::kExpectedBudget);
   // A codec's parameters, the only other `=`, follow a `:`.
   const std::size_t equals = text.find('=');
-  const bool is_codec = found->error > 0 || equals > text.find(':') || equals == text.npos;
-  if (!is_codec) {
-    const std::string meant = BudgetChoice::kError + text.substr(equals + 1);
-    return refuse(name, text, nccl_plugin::kExpectedBudget + maybe_name(text, {meant}));
+  const bool has_name = equals < text.find(':');
+  const std::string meant = nccl_plugin::meant_error(text);
+  if (found->error == 0 && (has_name || !meant.empty())) {
+    const std::string maybe = meant.empty() ? "" : " (maybe " + meant + "?)";
+    return refuse(name, text, nccl_plugin::kExpectedBudget + maybe);
   }
   *value = *found;
   return Status::ok();
@@ -200,14 +201,8 @@ std::string to_text(std::size_t value) {
   return std::to_string(value);
 }
 
-/// The shortest text that is read as that number.
 std::string to_text(double value) {
-  char text[32];
-  return std::string(text, std::to_chars(text, text + sizeof text, value).ptr);
-}
-
-std::string to_text(const BudgetChoice& budget) {
-  return budget.error > 0 ? BudgetChoice::kError + to_text(budget.error) : budget.codec;
+  return shortest_text(value);
 }
 
 /// False if no setting has that name.

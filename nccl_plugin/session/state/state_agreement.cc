@@ -35,7 +35,7 @@ StateLoad agree_on_state(std::span<const StateVerdict> verdicts) {
     found = first([hash](const StateVerdict& verdict) { return verdict.shared_hash != hash; });
     if (found == verdicts.end()) return load;
     load.outcome = StateOutcome::kOtherStep;
-    load.reason = "it is of another step than that of rank 0";
+    load.reason = "it is of another run or step than that of rank 0";
   }
   load.rank = static_cast<int>(found - verdicts.begin());
   return load;

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <utility>
@@ -26,6 +27,7 @@ constexpr std::size_t kStateBufferBytes = std::size_t{1} << 20;
 // save clears away what a killed one has left.
 constexpr const char* kBesideState = ".ringpress-tmp";
 constexpr const char* kNoFile = "it is no file";
+constexpr const char* kLinkToNothing = "it is a link to nothing";
 
 /// Of what comes piece by piece.
 class StateChecksum {
@@ -175,6 +177,16 @@ Status state_file_error(const std::string& path, int error) {
   return {Code::kSystem, path + ": " + std::strerror(error)};
 }
 
+/// The path, or where it leads if it is a link: that stays.
+Result<std::string> state_place(const std::string& path) {
+  struct stat there {};
+  if (lstat(path.c_str(), &there) != 0 || !S_ISLNK(there.st_mode)) return path;
+  const std::unique_ptr<char, void (*)(void*)> place(realpath(path.c_str(), nullptr), std::free);
+  if (place != nullptr) return std::string(place.get());
+  if (errno == ENOENT) return Status(Code::kSystem, path + ": " + kLinkToNothing);
+  return state_file_error(path, errno);
+}
+
 OpenState refused_state(StateOutcome outcome, std::string reason) {
   return {outcome, std::move(reason), nullptr};
 }
@@ -213,7 +225,8 @@ Status write_state_file(const std::string& path, const std::function<void(StateW
   if (stat(path.c_str(), &there) == 0 && !S_ISREG(there.st_mode)) {
     return {Code::kSystem, path + ": " + kNoFile};
   }
-  const std::string temporary = path + kBesideState;
+  RINGPRESS_ASSIGN_OR_RETURN(const std::string place, state_place(path));
+  const std::string temporary = place + kBesideState;
   unlink(temporary.c_str());  // Of a save that was killed.
   constexpr int kNewFile = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC;
   StateDescriptor file(open(temporary.c_str(), kNewFile, S_IRUSR | S_IWUSR));
@@ -227,12 +240,12 @@ Status write_state_file(const std::string& path, const std::function<void(StateW
   }
   if (!is_named(file, temporary)) return {Code::kSystem, path + ": another save has begun"};
   if (!file.close() && error == 0) error = errno;
-  if (error == 0 && rename(temporary.c_str(), path.c_str()) != 0) error = errno;
+  if (error == 0 && rename(temporary.c_str(), place.c_str()) != 0) error = errno;
   if (error != 0) {
     unlink(temporary.c_str());
     return state_file_error(path, error);
   }
-  sync_folder_of(path);
+  sync_folder_of(place);
   return Status::ok();
 }
 

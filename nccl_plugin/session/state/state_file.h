@@ -9,8 +9,9 @@
 //      end      8  XXH3-64 of all bytes before
 //
 // It is written beside its place, as NAME.ringpress-tmp, and moved there when it is whole and on
-// the disk, so that a crash leaves the one before. What else stands at its place (a device, a pipe,
-// a folder) is left alone.
+// the disk, so that a crash leaves the one before. Where a link stands at its place, that is where
+// the link leads, and the link stays. What else stands there (a device, a pipe, a folder, a link to
+// nothing) is left alone.
 #ifndef NCCL_PLUGIN_SESSION_STATE_STATE_FILE_H_
 #define NCCL_PLUGIN_SESSION_STATE_STATE_FILE_H_
 
@@ -27,7 +28,7 @@
 namespace ringpress::nccl_plugin {
 
 /// Counts up with each change of what is written.
-inline constexpr std::uint32_t kStateVersion = 7;
+inline constexpr std::uint32_t kStateVersion = 8;
 
 /// Makes the file of what `save` writes. kSystem says what went wrong; then the file that was there
 /// is as it was.

@@ -8,6 +8,7 @@
 #include "compress_kernels/factory.h"
 #include "nccl_plugin/session/rules/rule_codecs.h"
 #include "ringpress/internal/codec.h"
+#include "ringpress/internal/names.h"
 
 namespace ringpress::nccl_plugin {
 namespace {
@@ -37,6 +38,23 @@ std::size_t encoded_bits(const Codec& codec) {
 std::unique_ptr<Codec> codec_of(const std::string& specification) {
   auto made = compress_kernels::make_codec(specification, DType::kFloat32, ReduceOp::kSum);
   return made.is_ok() ? std::move(made).value() : nullptr;
+}
+
+/// Whether a comma is followed by another codec: it parts NAME=VALUE of one.
+bool has_comma_between_codecs(const std::string& text) {
+  for (std::size_t comma = text.find(','); comma != text.npos; comma = text.find(',', comma + 1)) {
+    const std::string item = text.substr(comma + 1, text.find(',', comma + 1) - comma - 1);
+    if (item.find('=') >= item.find(':')) return true;
+  }
+  return false;
+}
+
+/// To follow what is said of a text that is no codec.
+std::string meant_by(const std::string& text) {
+  if (has_comma_between_codecs(text)) return std::string("; codecs are parted by ") + kBetween;
+  // What calls that are not to be compressed are called elsewhere.
+  const bool is_exact = !near_name(text, {"exact"}).empty();
+  return is_exact ? " (maybe " + std::string(kNoCodec) + "?)" : "";
 }
 
 }  // namespace
@@ -72,8 +90,8 @@ Status check_warm_up(const CallSettings& settings) {
     if (is_no_codec(codec)) continue;
     const Status status = compress_kernels::normalize_specification(codec).status();
     if (status.is_ok()) continue;
-    return {status.code(),
-            "RINGPRESS_WARMUP_CODECS=" + settings.warm_up_codecs + ": " + status.message()};
+    return {status.code(), "RINGPRESS_WARMUP_CODECS=" + settings.warm_up_codecs + ": " +
+                               status.message() + meant_by(codec)};
   }
   return Status::ok();
 }

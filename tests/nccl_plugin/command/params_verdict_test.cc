@@ -381,6 +381,8 @@ TEST_F(ParamsVerdict, ANoteSaysThatCodecsForErrorFeedbackLoseInReduceScatters) {
             "feedback: what topk leaves out of them is lost, and their result is far off");
   EXPECT_TRUE(note_of({{"RINGPRESS_BUDGET", "q2"}}, "RINGPRESS_BUDGET")
                   .starts_with("RINGPRESS_BUDGET=q2: all-gathers and some reduce-scatters"));
+  EXPECT_TRUE(note_of({{"RINGPRESS_BUDGET", "error=5"}}, "RINGPRESS_BUDGET")
+                  .starts_with("RINGPRESS_BUDGET=error=5: all-gathers and some reduce-scatters"));
   std::ofstream("scatter-rule") << "reducescatter,0,-1,-1,-1,-1,-1,-1,-1,-1,sign\n";
   EXPECT_TRUE(
       note_of({{"RINGPRESS_RULES", "scatter-rule"}}, "RINGPRESS_RULES")

@@ -299,7 +299,41 @@ TEST(State, FilesOfDifferentStepsAreRefused) {
   std::filesystem::copy(later_folder.of_rank(1), folder.of_rank(1),
                         std::filesystem::copy_options::overwrite_existing);
   run(loading_job(), folder, after);
-  expect_refused(*after, 2, RINGPRESS_STATE_OTHER_STEP, 1, "another step");
+  expect_refused(*after, 2, RINGPRESS_STATE_OTHER_STEP, 1, "another run or step");
+}
+
+/// Also where each of them came as far, with the same values.
+TEST(State, FilesOfDifferentRunsAreRefused) {
+  const StateFolder folder, other_folder;
+  const SharedTold told, after;
+  run(saving_job(), folder, told);
+  run(saving_job(), other_folder, told);
+  std::filesystem::copy(other_folder.of_rank(1), folder.of_rank(1),
+                        std::filesystem::copy_options::overwrite_existing);
+  run(loading_job(), folder, after);
+  expect_refused(*after, 2, RINGPRESS_STATE_OTHER_STEP, 1, "another run or step");
+}
+
+/// A run that was loaded is another one than that which saved.
+TEST(State, OfARunThatWasLoadedIsLoadedAgain) {
+  const StateFolder folder;
+  const SharedTold unbroken, told, after;
+  Training training = saving_job();
+  training.saves = false;
+  training.end = 12;
+  run(training, folder, unbroken);
+  run(saving_job(), folder, told);
+  training = loading_job();
+  training.saves = true;
+  training.end = 8;
+  run(training, folder, told);
+  EXPECT_EQ(told->loads[1].outcome, RINGPRESS_STATE_LOADED) << told->loads[1].reason;
+  training.first = 8;
+  training.end = 12;
+  training.saves = false;
+  run(training, folder, after);
+  EXPECT_EQ(after->loads[1].outcome, RINGPRESS_STATE_LOADED) << after->loads[1].reason;
+  expect_same_steps(*unbroken, *after, 2, 8, 12);
 }
 
 /// Residuals of other tensors are no use to anybody.

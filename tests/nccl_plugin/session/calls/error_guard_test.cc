@@ -272,9 +272,16 @@ TEST(ErrorGuard, ABudgetMayBeAnError) {
                                     ": expected a codec, or error= and a number above 0, such as "
                                     "error=0.1");
   }
-  EXPECT_EQ(parse_settings({{"RINGPRESS_BUDGET", "erorr=0.1"}}, nullptr).mistake,
-            "RINGPRESS_BUDGET=erorr=0.1: expected a codec, or error= and a number above 0, such as "
-            "error=0.1 (maybe error=0.1?)");
+  for (const char* const slip : {"erorr=0.1", "0.1", "error:0.1", "error 0.1", "error0.1"}) {
+    EXPECT_EQ(parse_settings({{"RINGPRESS_BUDGET", slip}}, nullptr).mistake,
+              std::string("RINGPRESS_BUDGET=") + slip +
+                  ": expected a codec, or error= and a number above 0, such as error=0.1 (maybe "
+                  "error=0.1?)");
+  }
+  for (const char* const none :
+       {"4", "q4", "bf16", "topk:density=0.01", "q0.1", "-0.1", "error:0"}) {
+    EXPECT_EQ(parse_settings({{"RINGPRESS_BUDGET", none}}, nullptr).mistake, "");
+  }
   const Statistics within = run({2, {{"RINGPRESS_BUDGET", "error=0.05"}}, 40});
   ASSERT_EQ(within.errors.size(), 1U);
   EXPECT_LT(within.errors[0].last, 0.05) << "it has more bits, as that is measured";

@@ -139,6 +139,36 @@ TEST_F(StateFile, ReplacesNothingButFiles) {
   EXPECT_EQ(files(), 3U);
 }
 
+/// Such as `latest`, beside the states of several steps.
+TEST_F(StateFile, IsWrittenWhereALinkLeads) {
+  const std::filesystem::path steps = folder_ / "steps", latest = folder_ / "latest";
+  std::filesystem::create_directory(steps);
+  std::filesystem::create_symlink("steps/hundred", latest);
+  std::filesystem::create_symlink("latest", path_);
+  std::ofstream(steps / "hundred") << "the one before";
+  ASSERT_TRUE(write({1, 2, 3}).is_ok());
+  EXPECT_EQ(std::filesystem::read_symlink(path_), "latest");
+  EXPECT_EQ(std::filesystem::read_symlink(latest), "steps/hundred");
+  EXPECT_TRUE(std::filesystem::is_regular_file(std::filesystem::symlink_status(steps / "hundred")));
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(steps), {}), 1);
+  EXPECT_EQ(files(), 3U);
+  const OpenState state = open_state_file(path_);
+  ASSERT_NE(state.reader, nullptr) << state.reason;
+  EXPECT_EQ(state.reader->get_list<float>(), (std::vector<float>{1, 2, 3}));
+}
+
+TEST_F(StateFile, ALinkToNothingIsLeftAlone) {
+  const std::string round = folder_ / "round";
+  std::filesystem::create_symlink("nothing", path_);
+  std::filesystem::create_symlink("round", round);
+  EXPECT_EQ(write({1, 2, 3}).message(), path_ + ": it is a link to nothing");
+  EXPECT_EQ(write_state_file(round, [](StateWriter&) {}).message(),
+            round + ": Too many levels of symbolic links");
+  EXPECT_TRUE(std::filesystem::is_symlink(path_));
+  EXPECT_TRUE(std::filesystem::is_symlink(round));
+  EXPECT_EQ(files(), 2U);
+}
+
 TEST_F(StateFile, ASaveThatWasKilledLeavesNothingForEver) {
   const pid_t killed = fork();
   if (killed == 0) {

@@ -7,6 +7,7 @@
 #include <array>
 #include <map>
 #include <random>
+#include <string>
 #include <vector>
 
 namespace ringpress::testing {
@@ -120,6 +121,73 @@ TEST(StateParts, ATensorMoreThanTheStateHasGetsAResidual) {
       }
     }
   }
+}
+
+using Counts = std::vector<std::size_t>;
+
+void make_steps_of(const Counts& counts, int steps, std::uintptr_t memory, StateParts* parts) {
+  for (int step = 0; step < steps; ++step) {
+    for (std::size_t i = 0; i < counts.size(); ++i) {
+      parts->call(call_in_state(counts[i], memory + 4096 * i), 1);
+    }
+  }
+}
+
+constexpr const char* kDropped =
+    "the calls are not those of the state that was loaded: what it has of tensors is dropped\n";
+
+/// How often a program says that it drops the state of one of other steps, if it first makes
+/// `first` for so many steps and then the state's.
+std::size_t times_dropped(const Counts& saved, const Counts& first, int steps) {
+  StateParts before, after;
+  make_steps_of(saved, 10, 1 << 20, &before);
+  EXPECT_TRUE(after.load(before.save()));
+  ::testing::internal::CaptureStderr();
+  make_steps_of(first, steps, 1 << 24, &after);
+  make_steps_of(saved, 10, 1 << 25, &after);
+  const std::string text = ::testing::internal::GetCapturedStderr();
+  std::size_t times = 0;
+  for (std::size_t at = 0; (at = text.find(kDropped, at)) != text.npos; ++at) ++times;
+  return times;
+}
+
+/// Whatever of its buffers look like those of the state.
+TEST(StateParts, OfAnotherProgramAreDroppedWithALine) {
+  const Counts saved = {300, 500, 400};
+  for (const Counts& other :
+       {Counts{300, 500, 450, 200}, Counts{300, 400, 500}, Counts{400, 400, 400},
+        Counts{300, 300, 300}, Counts{500, 500, 500}, Counts{300}, Counts{300, 500}, Counts{40},
+        Counts{600, 700, 800}, Counts{700, 300, 500, 400}, Counts{300, 500, 700, 400},
+        Counts{300, 500, 450, 200, 100, 700, 300, 40}}) {
+    std::string name;
+    for (const std::size_t count : other) name += std::to_string(count) + " ";
+    EXPECT_EQ(times_dropped(saved, other, 20), 1U) << name;
+  }
+}
+
+TEST(StateParts, OfThisProgramAreNotDropped) {
+  const Counts saved = {300, 500, 400};
+  EXPECT_EQ(times_dropped(saved, {300, 500, 400}, 20), 0U);
+  EXPECT_EQ(times_dropped(saved, {500, 400, 300}, 20), 0U) << "from another call on";
+  for (const Counts& strays : {Counts{300, 20, 500, 400}, Counts{20, 300, 500, 400}}) {
+    EXPECT_EQ(times_dropped(saved, strays, 20), 0U) << strays.size() << " " << strays[0];
+  }
+  for (const Counts& other : {Counts{700, 800, 900}, Counts{300, 400, 500}}) {
+    EXPECT_EQ(times_dropped(saved, other, 2), 0U) << "they are not proven";
+  }
+}
+
+/// What was dropped takes no memory, but for states that are known by addresses.
+TEST(StateParts, NothingIsKeptOfWhatWasDropped) {
+  StateParts before, after;
+  make_steps_of({300, 500, 400}, 10, 1 << 20, &before);
+  ASSERT_TRUE(after.load(before.save()));
+  constexpr std::size_t kState = 2 * sizeof(float);  // Of each tensor.
+  EXPECT_EQ(after.residual_bytes(), 1200 * sizeof(float) + 3 * kState);
+  ::testing::internal::CaptureStderr();
+  make_steps_of({300, 500, 450, 200}, 20, 1 << 24, &after);
+  ::testing::internal::GetCapturedStderr();
+  EXPECT_LE(after.residual_bytes(), 1450 * sizeof(float) + 7 * kState);
 }
 
 /// A state of a state of a state.

@@ -93,6 +93,24 @@ TEST(WarmUp, RefusesWhatIsNoCodec) {
   }
 }
 
+TEST(WarmUp, SaysWhatIsMeant) {
+  const auto message_on = [](const char* codecs) {
+    return check_warm_up(settings_of({{"RINGPRESS_WARMUP_CODECS", codecs}})).message();
+  };
+  for (const char* const codecs : {"exact", "q8;exact", "nnone"}) {
+    EXPECT_NE(message_on(codecs).find("(maybe none?)"), std::string::npos) << message_on(codecs);
+  }
+  const std::string parted = "; codecs are parted by ;";
+  for (const char* const codecs : {"q8,none", "none,q8", "none;q8,q4", "q8:block=64,none",
+                                   "none,q8:block=64", "q8, q4:block=64"}) {
+    EXPECT_TRUE(message_on(codecs).ends_with(parted)) << message_on(codecs);
+  }
+  for (const char* const codecs :
+       {"q9", "q8:block=3,round=stochastic", "topk:density=2", "q8;;q4"}) {
+    EXPECT_FALSE(message_on(codecs).ends_with(parted)) << message_on(codecs);
+  }
+}
+
 TEST(WarmUp, IsForWhatLosesSomething) {
   for (const char* codec : {"none", "lossless"}) {
     EXPECT_EQ(
