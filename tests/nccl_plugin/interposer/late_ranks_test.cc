@@ -44,6 +44,10 @@ class LateRank {
     }
   }
 
+  ~LateRank() { finish(); }
+  LateRank(const LateRank&) = delete;
+  LateRank& operator=(const LateRank&) = delete;
+
   Comm& comm() { return *comm_; }
   /// Of each step, the sums of the first values of its buckets.
   const std::vector<std::vector<float>>& kept() const { return kept_; }
@@ -141,7 +145,8 @@ struct Lateness {
   int steps_between = 1;    // The program waits for its device.
 };
 
-/// By seed: late devices, late programs, or both; and which steps are groups.
+/// By seed: late devices, late programs, or both; which steps are groups; and whether pauses say
+/// what sums are. If they do not, it is certain that these are gradients, however busy the machine.
 void train(unsigned seed) {
   std::mt19937 dice(seed);
   const int size = 2 + static_cast<int>(seed % 3);
@@ -153,7 +158,11 @@ void train(unsigned seed) {
   }
   std::vector<bool> is_group;
   for (int step = 0; step < kLateSteps; ++step) is_group.push_back(dice() % 3 == 0);
-  const Settings settings = make_settings({{"RINGPRESS_CODEC", "auto"}, {"RINGPRESS_EF", "0"}});
+  const bool measures_pauses = seed % 2 == 0;
+  const Settings settings =
+      make_settings({{"RINGPRESS_CODEC", "auto"},
+                     {"RINGPRESS_EF", "0"},
+                     {"RINGPRESS_DETERMINISTIC", measures_pauses ? "0" : "1"}});
   QueuedNccl nccl;
   const ringpressRealNccl& real = nccl.table();
   LongestWait longest;
@@ -184,7 +193,9 @@ void train(unsigned seed) {
     for (const auto& of_rank : kept) ASSERT_EQ(of_rank[number], kept[0][number]) << step;
     lossy_steps += is_exact(kept[0][number], step, size) ? 0 : 1;
   }
-  EXPECT_GT(lossy_steps, 0) << "nothing was taken for a gradient";
+  if (!measures_pauses) {
+    EXPECT_GT(lossy_steps, 0) << "nothing was taken for a gradient";
+  }
   const std::chrono::duration<double, std::milli> waited = longest.value();
   std::printf("%d ranks: %d of %d steps are lossy; longest wait in a call: %.1f ms\n", size,
               lossy_steps, kLateSteps, waited.count());
@@ -195,7 +206,7 @@ class InterposerLateRanks : public ::testing::TestWithParam<unsigned> {};
 TEST_P(InterposerLateRanks, HaveTheSameSums) {
   train(GetParam());
 }
-INSTANTIATE_TEST_SUITE_P(Seeds, InterposerLateRanks, ::testing::Range(0U, 6U));
+INSTANTIATE_TEST_SUITE_P(Seeds, InterposerLateRanks, ::testing::Range(0U, 8U));
 
 /// A rank waits in a call for what another one votes, which never comes to it: the wait ends when
 /// another thread aborts the communicator.
