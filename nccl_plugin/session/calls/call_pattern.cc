@@ -127,7 +127,8 @@ void CallPattern::believe(const KnownCycles::Place& place) {
 }
 
 const TensorCall* CallPattern::expected() const {
-  return may_go_on() ? &known_.front().calls[run_.next()] : nullptr;
+  const bool may_go_on = run_.goes_on() || run_.is_interrupted();
+  return may_go_on ? &known_.front().calls[run_.next()] : nullptr;
 }
 
 const TensorCall* CallPattern::last() const {

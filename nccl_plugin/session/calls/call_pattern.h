@@ -57,10 +57,11 @@ class CallPattern {
   std::span<const std::uint64_t> forgotten() const { return known_.forgotten(); }
   /// How often a call did not fit the sequence.
   std::uint64_t breaks() const { return breaks_; }
-  /// While there is no sequence: so many of the last calls have come in this order before.
-  std::size_t repeating() const { return run_.goes_on() ? 0 : history_.most_repeats(); }
-  /// So many of the last calls have fitted the sequence, one after the other.
-  std::size_t fitted() const { return run_.goes_on() ? run_.calls() : 0; }
+  /// So many of the last calls have fitted the sequence; while there is none, so many have come in
+  /// this order before.
+  std::size_t repeating() const {
+    return run_.goes_on() ? run_.calls() : history_.most_repeats();
+  }
   /// The sequence's next call, if it goes on as it did; null: nobody knows.
   const TensorCall* expected() const;
   /// The last call; null: there was none.
@@ -70,7 +71,9 @@ class CallPattern {
   /// Number of the last sequence that was new.
   std::uint64_t last_id() const { return known_.last_id(); }
   /// Whether a sequence up to this number goes on, or may after strays.
-  bool may_go_on_until(std::uint64_t id) const { return may_go_on() && known_.front().id <= id; }
+  bool may_go_on_until(std::uint64_t id) const {
+    return expected() != nullptr && known_.front().id <= id;
+  }
   /// Forgets those up to this number that are not being repeated; forgotten() has them.
   void forget_until(std::uint64_t id);
 
@@ -79,7 +82,6 @@ class CallPattern {
   void load(StateReader& from);
 
  private:
-  bool may_go_on() const { return run_.goes_on() || run_.is_interrupted(); }
   void leave();
   void give_up();
   void note_proof();

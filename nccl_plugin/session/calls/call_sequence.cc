@@ -22,7 +22,7 @@ constexpr std::size_t kSavedTrackBytes = 32;
 /// again and again may be anybody's.)
 bool began_before(const CallTrack& track) {
   const CallCycle& cycle = track.pattern.cycle();
-  return cycle.has_landmark() && track.pattern.fitted() >= track.since_saved + cycle.period();
+  return cycle.has_landmark() && track.pattern.repeating() >= track.since_saved + cycle.period();
 }
 
 }  // namespace
