@@ -59,9 +59,7 @@ class CallPattern {
   std::uint64_t breaks() const { return breaks_; }
   /// So many of the last calls have fitted the sequence; while there is none, so many have come in
   /// this order before.
-  std::size_t repeating() const {
-    return run_.goes_on() ? run_.calls() : history_.most_repeats();
-  }
+  std::size_t repeating() const { return run_.goes_on() ? run_.calls() : history_.most_repeats(); }
   /// The sequence's next call, if it goes on as it did; null: nobody knows.
   const TensorCall* expected() const;
   /// The last call; null: there was none.
