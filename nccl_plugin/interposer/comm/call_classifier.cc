@@ -15,18 +15,17 @@ CallClassifier::CallClassifier(CommParts& parts)
     : parts_(parts),
       classes_(parts.settings, parts.policy.name(), parts.sequence, kStepsUntilHeard) {}
 
-bool CallClassifier::must_wait(PlannedCall* planned) {
-  if (parts_.votes == nullptr) return false;
-  if (!classes_.is_of_interest(parts_.policy.request(planned->call))) return false;
+bool CallClassifier::must_wait(const PlanRequest& request, PlannedCall* planned) {
+  if (parts_.votes == nullptr || !classes_.is_of_interest(request)) return false;
   const bool waits = waiting_ > 0 || (classes_.next_vote().may_be_heard_next() &&
                                       find_capture(*parts_.device, planned) == 0);
   if (waits) ++waiting_;
   return waits;
 }
 
-Status CallClassifier::begin_turn(PlannedCall* planned) {
+Status CallClassifier::begin_turn(const PlanRequest& request, PlannedCall* planned) {
   if (waiting_ > 0) --waiting_;
-  observe(planned);
+  observe(request, planned);
   const bool is_captured = find_capture(*parts_.device, planned) != 0;
   if (is_captured || !classes_.next_vote().is_result_due()) return Status::ok();
   return hear(planned->call.stream);
@@ -45,8 +44,7 @@ Status CallClassifier::hear(Stream stream) {
 }
 
 /// What is put off is voted on in another way, call by call.
-void CallClassifier::observe(PlannedCall* planned) {
-  const PlanRequest request = parts_.policy.request(planned->call);
+void CallClassifier::observe(const PlanRequest& request, PlannedCall* planned) {
   if (!classes_.is_of_interest(request) || find_capture(*parts_.device, planned) != 0) return;
   classes_.observe(request, see(planned->call));
   planned->votes = classes_.is_vote_due() && parts_.votes != nullptr;
@@ -62,8 +60,7 @@ CallEvidence::Seen CallClassifier::see(const Call& call) {
   return seen;
 }
 
-void CallClassifier::classify(PlannedCall* planned) const {
-  const PlanRequest request = parts_.policy.request(planned->call);
+void CallClassifier::classify(const PlanRequest& request, PlannedCall* planned) const {
   if (!classes_.is_of_interest(request)) return;
   const bool is_captured = find_capture(*parts_.device, planned) != 0;
   planned->call.call_class =

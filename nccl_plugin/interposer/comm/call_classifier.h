@@ -20,19 +20,21 @@ class CallClassifier {
  public:
   explicit CallClassifier(CommParts& parts);
 
+  // `request`: CommPolicy::request() of the call, whose class is not known yet.
+
   /// Whether nothing is to be decided on a call that the program makes before its turn, which
   /// begin_turn() tells of.
-  bool must_wait(PlannedCall* planned);
+  bool must_wait(const PlanRequest& request, PlannedCall* planned);
   /// Its turn: what the ranks have voted counts from it on, if it is such a call. May wait, as
   /// StreamVotes::receive() does.
-  Status begin_turn(PlannedCall* planned);
+  Status begin_turn(const PlanRequest& request, PlannedCall* planned);
   /// The turns of those that wait never come.
   void forget_waiting() { waiting_ = 0; }
 
   /// A call that does not wait is made: notes whether the ranks vote with it.
-  void observe(PlannedCall* planned);
+  void observe(const PlanRequest& request, PlannedCall* planned);
   /// Fills in what it is, as far as is known. A captured call is what such calls have been before.
-  void classify(PlannedCall* planned) const;
+  void classify(const PlanRequest& request, PlannedCall* planned) const;
   /// This rank's vote goes ahead of a call that has begun. May wait, as StreamVotes::send() does.
   Status add_vote(const Call& call, StreamCallPointer* started);
 

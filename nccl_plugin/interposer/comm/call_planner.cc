@@ -14,10 +14,11 @@ CallPlanner::CallPlanner(CommParts& parts)
 
 bool CallPlanner::plan(PlannedCall* planned) {
   *planned = PlannedCall{planned->call};
-  planned->is_undecided = classifier_.must_wait(planned);
+  const PlanRequest request = parts_.policy.request(planned->call);
+  planned->is_undecided = classifier_.must_wait(request, planned);
   if (planned->is_undecided) return true;
-  classifier_.observe(planned);
-  if (decide(planned)) return true;
+  classifier_.observe(request, planned);
+  if (decide(request, planned)) return true;
   planned->stays_exact = true;
   if (planned->votes) return true;
   parts_.count_exact(planned->decision.why);
@@ -26,19 +27,19 @@ bool CallPlanner::plan(PlannedCall* planned) {
 
 Status CallPlanner::settle(PlannedCall* planned) {
   if (!std::exchange(planned->is_undecided, false)) return Status::ok();
-  RINGPRESS_RETURN_IF_ERROR(classifier_.begin_turn(planned));
-  planned->stays_exact = !decide(planned);
+  const PlanRequest request = parts_.policy.request(planned->call);
+  RINGPRESS_RETURN_IF_ERROR(classifier_.begin_turn(request, planned));
+  planned->stays_exact = !decide(request, planned);
   return Status::ok();
 }
 
 /// True: it is compressed, or put off, or may be when it begins.
-bool CallPlanner::decide(PlannedCall* planned) {
-  classifier_.classify(planned);
+bool CallPlanner::decide(const PlanRequest& request, PlannedCall* planned) {
+  classifier_.classify(request, planned);
   planned->may_be_put_off = may_be_put_off(planned);
   if (planned->may_be_put_off || choose(planned)) return true;
   if (planned->decision.is_observed()) {
-    const CommPolicy& policy = parts_.policy;
-    parts_.statistics.count_observed(policy.raw_bytes(policy.request(planned->call)));
+    parts_.statistics.count_observed(parts_.policy.raw_bytes(request));
   }
   return false;
 }

@@ -54,7 +54,7 @@ class CallPlanner {
   std::size_t projected_bytes(const Call& call) const;
 
  private:
-  bool decide(PlannedCall* planned);
+  bool decide(const PlanRequest& request, PlannedCall* planned);
   bool keeps_residual(const Call& call, const Decision& decision, std::size_t count) const;
   bool may_be_put_off(PlannedCall* planned) const;
   std::uint64_t graph_of(const PlannedCall& planned) const;
