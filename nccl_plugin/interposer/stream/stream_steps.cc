@@ -15,38 +15,27 @@ constexpr std::size_t kCallsUntilHeard = 32;
 }  // namespace
 
 Result<std::unique_ptr<StepMessageBuffer>> StepMessageBuffer::make(Device& device) {
-  std::unique_ptr<StepMessageBuffer> memory(new StepMessageBuffer(device));
-  constexpr std::size_t bytes = kWords * sizeof(std::uint64_t);
-  RINGPRESS_ASSIGN_OR_RETURN(void* const words, device.allocate(bytes));
-  memory->on_device_ = static_cast<std::uint64_t*>(words);
-  RINGPRESS_ASSIGN_OR_RETURN(void* const shared, device.allocate_host(2 * bytes));
-  memory->sent_ = static_cast<std::uint64_t*>(shared);
-  memory->received_ = memory->sent_ + kWords;
-  std::fill_n(memory->sent_, 2 * kWords, 0);
-  return memory;
-}
-
-StepMessageBuffer::~StepMessageBuffer() {
-  if (on_device_ != nullptr) device_.free(on_device_);
-  if (sent_ != nullptr) device_.free_host(sent_);
+  RINGPRESS_ASSIGN_OR_RETURN(std::unique_ptr<WordMemory> memory, WordMemory::make(device, kWords));
+  return std::unique_ptr<StepMessageBuffer>(new StepMessageBuffer(std::move(memory)));
 }
 
 void StepMessageBuffer::write(const StepMessage& message, std::uint64_t epoch) {
-  std::fill_n(sent_, kWords - 1, 0);
-  std::memcpy(sent_, &message.header, sizeof message.header);
-  std::memcpy(sent_ + kHeaderWords, message.calls.data(),
+  std::uint64_t* const sent = memory_->sent();
+  std::fill_n(sent, kWords - 1, 0);
+  std::memcpy(sent, &message.header, sizeof message.header);
+  std::memcpy(sent + kHeaderWords, message.calls.data(),
               message.calls.size() * sizeof(PlannedStepCall));
-  sent_[kWords - 1] = epoch;
+  sent[kWords - 1] = epoch;
 }
 
 Result<StepMessage> StepMessageBuffer::read() const {
   StepMessage message;
-  std::memcpy(static_cast<void*>(&message.header), received_, sizeof message.header);
+  std::memcpy(static_cast<void*>(&message.header), memory_->received(), sizeof message.header);
   if (message.header.calls > StepMessage::kMostCalls) {
     return Status(Code::kMismatch, "rank 0's plan is for a step of too many calls");
   }
   message.calls.resize(message.header.calls);
-  std::memcpy(static_cast<void*>(message.calls.data()), received_ + kHeaderWords,
+  std::memcpy(static_cast<void*>(message.calls.data()), memory_->received() + kHeaderWords,
               message.calls.size() * sizeof(PlannedStepCall));
   return message;
 }

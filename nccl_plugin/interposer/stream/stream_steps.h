@@ -19,10 +19,12 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "nccl_plugin/interposer/calls/framed_call.h"
 #include "nccl_plugin/interposer/stream/stream_clock.h"
 #include "nccl_plugin/interposer/stream/stream_wait.h"
+#include "nccl_plugin/interposer/stream/word_memory.h"
 #include "nccl_plugin/session/steps/step_planner.h"
 #include "ringpress/internal/device.h"
 #include "ringpress/internal/planner.h"
@@ -34,15 +36,14 @@ namespace ringpress::nccl_plugin::interposer {
 class StepMessageBuffer {
  public:
   static Result<std::unique_ptr<StepMessageBuffer>> make(Device& device);
-  ~StepMessageBuffer();
-  StepMessageBuffer(const StepMessageBuffer&) = delete;
-  StepMessageBuffer& operator=(const StepMessageBuffer&) = delete;
 
-  TravelingWords words() const { return {kWords, on_device_, sent_, received_}; }
+  TravelingWords words() const {
+    return {kWords, memory_->on_device(), memory_->sent(), memory_->received()};
+  }
   /// On rank 0: what is sent next. `epoch`: the number of the message, from 1 on.
   void write(const StepMessage& message, std::uint64_t epoch);
   /// The number of the message that came last.
-  const volatile std::uint64_t* epoch() const { return received_ + kWords - 1; }
+  const volatile std::uint64_t* epoch() const { return memory_->received() + kWords - 1; }
   /// That message. kMismatch: it is longer than words are.
   Result<StepMessage> read() const;
 
@@ -52,12 +53,9 @@ class StepMessageBuffer {
   // The header, the calls, and at last the epoch.
   static constexpr std::size_t kWords = kHeaderWords + StepMessage::kMostCalls * kCallWords + 1;
 
-  explicit StepMessageBuffer(Device& device) : device_(device) {}
+  explicit StepMessageBuffer(std::unique_ptr<WordMemory> memory) : memory_(std::move(memory)) {}
 
-  Device& device_;
-  std::uint64_t* on_device_ = nullptr;
-  std::uint64_t* sent_ = nullptr;      // Host memory that streams read,
-  std::uint64_t* received_ = nullptr;  // and write, behind the other in one piece.
+  const std::unique_ptr<WordMemory> memory_;
 };
 
 /// What start() of a call has to do for the step's plan.

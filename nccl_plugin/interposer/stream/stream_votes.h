@@ -10,9 +10,11 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "nccl_plugin/interposer/calls/framed_call.h"
 #include "nccl_plugin/interposer/stream/stream_wait.h"
+#include "nccl_plugin/interposer/stream/word_memory.h"
 #include "nccl_plugin/session/calls/class_ballot.h"
 #include "ringpress/internal/device.h"
 
@@ -23,9 +25,6 @@ class StreamVotes {
  public:
   /// `device` outlives this.
   static Result<std::unique_ptr<StreamVotes>> make(Device& device);
-  ~StreamVotes();
-  StreamVotes(const StreamVotes&) = delete;
-  StreamVotes& operator=(const StreamVotes&) = delete;
 
   /// This rank's ballot: what is to go in front of the call that begins in `stream`. Waits, as
   /// receive() does, for a vote whose result nobody has asked for.
@@ -38,13 +37,10 @@ class StreamVotes {
   // The verdicts, and the number of the vote.
   static constexpr std::size_t kWords = ClassBallot::kShapes + 1;
 
-  explicit StreamVotes(Device& device) : device_(device) {}
+  explicit StreamVotes(std::unique_ptr<WordMemory> memory) : memory_(std::move(memory)) {}
 
-  Device& device_;
-  std::uint64_t* on_device_ = nullptr;
-  std::uint64_t* sent_ = nullptr;      // Host memory that streams read,
-  std::uint64_t* received_ = nullptr;  // and write, behind the other in one piece.
-  std::uint64_t votes_ = 0;            // So far.
+  const std::unique_ptr<WordMemory> memory_;
+  std::uint64_t votes_ = 0;  // So far.
   bool is_under_way_ = false;
 };
 
