@@ -19,6 +19,7 @@ add_library(ringpress_interposer OBJECT
   interposer/comm/kept.cc
   interposer/comm/lifetime.cc
   interposer/comm/policy.cc
+  interposer/comm/stream_advice.cc
   interposer/comm_making.cc
   interposer/devices.cc
   interposer/engine.cc

@@ -5,11 +5,11 @@
 #include <charconv>
 #include <cstring>
 #include <limits>
-#include <map>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "nccl_plugin/session/calls/codec_cache.h"
 #include "nccl_plugin/session/calls/comm_shape.h"
 #include "nccl_plugin/session/calls/named_codec.h"
 #include "nccl_plugin/session/rules/rule_codecs.h"
@@ -55,21 +55,22 @@ class PieceCodecs final : public CallAdvisers {
     std::vector<std::string> names = rule_codecs(settings);
     names.push_back(usual_codec(settings));
     for (const std::string& name : names) {
-      auto made = make_named_codec(name, DType::kFloat32, ReduceOp::kSum);
-      if (made.is_ok()) codecs_[name] = std::move(made).value();
+      // What is no codec is never decided on.
+      static_cast<void>(codecs_.find_or_make(name, kWidest, ReduceOp::kSum, make_named_codec));
     }
   }
   Result<CodecLimits> limits_of(const PlanRequest& request, const Decision& decision) override {
-    const auto found = codecs_.find(decision.codec);
-    if (found == codecs_.end()) return CodecLimits();
+    const NamedCodec* const codec = codecs_.find(decision.codec, kWidest, ReduceOp::kSum);
+    if (codec == nullptr) return CodecLimits();
     PlanRequest widest = request;
-    widest.dtype = DType::kFloat32;
-    widest.count = request.count * dtype_size(request.dtype) / dtype_size(widest.dtype);
-    return nccl_plugin::limits_of(found->second, widest);
+    widest.dtype = kWidest;
+    widest.count = request.count * dtype_size(request.dtype) / dtype_size(kWidest);
+    return nccl_plugin::limits_of(*codec, widest);
   }
 
  private:
-  std::map<std::string, NamedCodec, std::less<>> codecs_;
+  static constexpr DType kWidest = DType::kFloat32;
+  CodecCache<NamedCodec> codecs_;
 };
 
 }  // namespace

@@ -62,6 +62,21 @@ Result<Decision> decide_call(const Planner& planner, const PlanRequest& request,
   return ask_codec(advisers, request, decision);
 }
 
+Decision decide_in_stream(const Planner& planner, const PlanRequest& request,
+                          StreamAdvisers& advisers) {
+  const Decision planned = planner.plan(request);
+  Decision decision = if_made(planned);
+  if (decision.is_exact()) return decision;
+  decision = follow_stream(advisers.limits_of(request, decision), request, decision);
+  if (!decision.is_compressed()) return decision;
+  decision = as_planned(planned, decision);
+  if (decision.is_observed()) return decision;
+  const auto warm_up = advisers.warm_up_of(request, decision);
+  decision.why = follow_warm_up(warm_up, decision).why;
+  if (!decision.is_compressed()) return decision;
+  return follow_verdict(advisers.verdict_on(request, decision), decision);
+}
+
 Result<Decision> decide_tensor(const Planner& planner, const PlanRequest& request,
                                PiecewiseTensor::Known known, CallAdvisers& advisers) {
   const Decision planned = planner.plan(request);
@@ -161,6 +176,7 @@ Decision follow_codec(const CodecLimits& limits, const PlanRequest& request, Dec
 
 /// The codec stays named: what is kept of the tensor for it has its place.
 Decision follow_stream(const StreamLimits& limits, const PlanRequest& request, Decision decision) {
+  decision.error_feedback = decision.error_feedback && limits.takes_error_feedback;
   if (limits.has_no_kernels) {
     decision.why = {ExactReason::kNotInStreams, 0, decision.codec};
   } else if (limits.saves_nothing) {
@@ -176,6 +192,13 @@ Decision follow_stream(const StreamLimits& limits, const PlanRequest& request, D
   } else if (limits.is_captured && limits.lacks_memory_for_graph) {
     decision.why.reason = ExactReason::kNoMemoryForGraph;
   }
+  return decision;
+}
+
+/// The codec stays named, as above.
+Decision follow_verdict(const StreamVerdict& verdict, Decision decision) {
+  if (verdict.is_exact) decision.why = {ExactReason::kNothingGained, 0, {}};
+  decision.has_scales = decision.has_scales || (verdict.has_scales && decision.error_feedback);
   return decision;
 }
 

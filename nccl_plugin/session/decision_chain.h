@@ -10,8 +10,15 @@
 //   follow_guard()    what samples of earlier calls have lost
 //   follow_codec()    what the codec can do with such values
 //
-// Behind a library on a device, follow_stream() says what streams have room for, and a step's plan
-// comes last, when the call begins. Of pieces of a tensor, follow_extent() says what is certain.
+// Behind a library on a device (decide_in_stream()):
+//
+//   Planner::plan()    as above
+//   follow_stream()    what streams have room for
+//   follow_warm_up()   as above
+//   follow_verdict()   what times of earlier calls have shown
+//   follow_step()      when the call begins
+//
+// Of pieces of a tensor (decide_tensor(), decide_piece()), follow_extent() says what is certain.
 #ifndef NCCL_PLUGIN_SESSION_DECISION_CHAIN_H_
 #define NCCL_PLUGIN_SESSION_DECISION_CHAIN_H_
 
@@ -56,6 +63,7 @@ struct CodecLimits {
 /// What streams and devices say of a call that has a codec. The same on all ranks.
 struct StreamLimits {
   bool has_no_kernels = false;  // All else is unknown then.
+  bool takes_error_feedback = true;
   bool saves_nothing = false;   // As CodecLimits.
   bool agrees_on_sums = false;  // Of an all-gather, which has none.
   bool lacks_memory = false;    // For a tensor of that size.
@@ -63,6 +71,12 @@ struct StreamLimits {
   bool may_be_captured = false;
   bool has_random_bits = false;
   bool lacks_memory_for_graph = false;
+};
+
+/// What times of earlier calls in streams say of a call like them.
+struct StreamVerdict {
+  bool is_exact = false;
+  bool has_scales = false;  // If it has error feedback: they cost hardly any time.
 };
 
 /// Who knows something of a call from those before it; one who knows nothing. An error ends the
@@ -101,12 +115,30 @@ class CallAdvisers {
   }
 };
 
+/// The same of a call in a stream.
+class StreamAdvisers {
+ public:
+  virtual ~StreamAdvisers() = default;
+  /// Of each call that has a codec.
+  virtual StreamLimits limits_of(const PlanRequest& request, const Decision& decision) = 0;
+  /// Of each call that streams have room for. Its codec is kNoCodec: what streams warm up with.
+  virtual std::optional<WarmUpCall> warm_up_of(const PlanRequest&, const Decision&) {
+    return std::nullopt;
+  }
+  /// Of each call that does not warm up.
+  virtual StreamVerdict verdict_on(const PlanRequest&, const Decision&) { return {}; }
+};
+
 /// What the step's plan and levels are about, by what rules and settings say.
 bool is_usual_compressed_all_reduce(const PlanRequest& request, const Decision& planned);
 
 /// The whole chain, for a call on a whole tensor.
 Result<Decision> decide_call(const Planner& planner, const PlanRequest& request,
                              CallAdvisers& advisers);
+/// The same for a call in a stream, as far as it is decided before it begins. What warms up or
+/// gains nothing names its codec all the same.
+Decision decide_in_stream(const Planner& planner, const PlanRequest& request,
+                          StreamAdvisers& advisers);
 /// The same for a tensor whose pieces come one after the other, by what is certain of it.
 Result<Decision> decide_tensor(const Planner& planner, const PlanRequest& request,
                                PiecewiseTensor::Known known, CallAdvisers& advisers);
@@ -127,6 +159,7 @@ Decision follow_level(std::string_view level, Decision decision);
 Decision follow_guard(std::string_view codec, Decision decision);
 Decision follow_codec(const CodecLimits& limits, const PlanRequest& request, Decision decision);
 Decision follow_stream(const StreamLimits& limits, const PlanRequest& request, Decision decision);
+Decision follow_verdict(const StreamVerdict& verdict, Decision decision);
 Decision follow_extent(PiecewiseTensor::Known known, const CodecLimits& limits, Decision decision);
 
 }  // namespace ringpress::nccl_plugin

@@ -80,19 +80,14 @@ Status MeshCommunicator::all_reduce(const void* send, void* receive, std::size_t
   return all_reduces_.run(send, receive, count, dtype, reduction);
 }
 
-/// The same on all ranks. What a rule leaves as it is comes at once.
-bool AllReduces::may_be_put_off(std::size_t count, DType dtype, const Reduction& reduction) const {
-  if (session_.lazy == nullptr) return false;
-  const PlanRequest request = session_.request(CollectiveKind::kAllReduce, count, dtype, reduction);
-  return session_.lazy->calls.takes(request) && !session_.planner->plan(request).is_denied();
-}
-
 Status AllReduces::run(const void* send, void* receive, std::size_t count, DType dtype,
                        const Reduction& reduction) {
   session_.call_sequence->begin_call();
-  RINGPRESS_RETURN_IF_ERROR(calls_.class_votes().observe(
-      session_.request(CollectiveKind::kAllReduce, count, dtype, reduction), send, send));
-  if (!may_be_put_off(count, dtype, reduction)) {
+  const PlanRequest request = session_.request(CollectiveKind::kAllReduce, count, dtype, reduction);
+  RINGPRESS_RETURN_IF_ERROR(calls_.class_votes().observe(request, send, send));
+  const bool is_lazy =
+      session_.lazy != nullptr && may_be_put_off(session_.settings, *session_.planner, request);
+  if (!is_lazy) {
     return run_now({send, send}, receive, count, dtype, reduction);
   }
   RINGPRESS_RETURN_IF_ERROR(session_.check_usable());

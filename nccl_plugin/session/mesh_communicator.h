@@ -37,7 +37,6 @@ class AllReduces {
     const void* address = nullptr;  // The program's send buffer.
   };
 
-  bool may_be_put_off(std::size_t count, DType dtype, const Reduction& reduction) const;
   Status put_off(const TensorCall& tensor, void* receive);
   Status run_now(const Sent& sent, void* receive, std::size_t count, DType dtype,
                  const Reduction& reduction);

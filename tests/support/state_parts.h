@@ -107,7 +107,7 @@ class StateParts {
   nccl_plugin::CoordinateScales scales_{calls_, 0};
   nccl_plugin::ErrorGuard guard_{0.5};
   nccl_plugin::Recurrences recurrences_;
-  nccl_plugin::SliceTurns turns_;
+  nccl_plugin::SliceTurns turns_{calls_};
 };
 
 inline nccl_plugin::TensorCall call_in_state(std::size_t count, std::uintptr_t address) {

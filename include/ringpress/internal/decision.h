@@ -107,6 +107,9 @@ struct Decision {
   bool has_scales = false;  // Of coordinates, once they are seen to help.
 
   bool is_exact() const { return is_no_codec(codec); }
+  /// A call may be exact and name the codec that it would have: what is kept of its tensor has its
+  /// place.
+  bool is_compressed() const { return !is_exact() && why.reason == ExactReason::kNone; }
   bool is_by_rule() const { return codec_origin == Origin::kRule; }
   /// Somebody has said so of this very call: nothing else is tried.
   bool is_given() const { return is_by_rule() || codec_origin == Origin::kCall; }

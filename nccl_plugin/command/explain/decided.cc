@@ -12,6 +12,7 @@
 #include "nccl_plugin/session/calls/comm_shape.h"
 #include "nccl_plugin/session/calls/coordinate_scales.h"
 #include "nccl_plugin/session/calls/named_codec.h"
+#include "nccl_plugin/session/calls/savings.h"
 #include "nccl_plugin/session/decision_chain.h"
 #include "nccl_plugin/session/lazy/lazy_calls.h"
 #include "nccl_plugin/session/ring_topology.h"
@@ -24,6 +25,14 @@
 
 namespace ringpress::nccl_plugin::command {
 namespace {
+
+using NamedCodecs = nccl_plugin::CodecCache<nccl_plugin::NamedCodec>;
+
+Result<const nccl_plugin::NamedCodec*> find_or_make(NamedCodecs& codecs, const PlanRequest& request,
+                                                    const Decision& decision) {
+  return codecs.find_or_make(decision.codec, request.dtype, request.op,
+                             nccl_plugin::make_named_codec);
+}
 
 /// No calls have been made: only codecs are known. Those that automatic mode tries on host memory
 /// are measured instead.
@@ -40,31 +49,47 @@ class Codecs final : public nccl_plugin::CallAdvisers {
                                              const Decision& decision) override {
     const bool is_tried = tries_several_ && decision.codec_origin == Origin::kAutomatic;
     if (decision.is_exact() || is_tried) return nccl_plugin::CodecLimits();
-    RINGPRESS_ASSIGN_OR_RETURN(named_,
-                               codecs_.find_or_make(decision.codec, request.dtype, request.op,
-                                                    nccl_plugin::make_named_codec));
-    nccl_plugin::CodecLimits limits = nccl_plugin::limits_of(*named_, request);
+    RINGPRESS_ASSIGN_OR_RETURN(const nccl_plugin::NamedCodec* const named,
+                               find_or_make(codecs_, request, decision));
+    nccl_plugin::CodecLimits limits = nccl_plugin::limits_of(*named, request);
     limits.scatters_keep_residuals = scatters_keep_residuals_;
     return limits;
   }
-  /// That limits_of() has made for the call.
-  const Codec& codec() const { return *named_->codec; }
 
  private:
   const bool tries_several_;
   bool scatters_keep_residuals_ = false;
-  nccl_plugin::CodecCache<nccl_plugin::NamedCodec> codecs_;  // Decisions have names in them.
-  const nccl_plugin::NamedCodec* named_ = nullptr;
+  NamedCodecs codecs_;  // Decisions have names in them.
 };
 
-/// What streams do not do of a call that has a codec, besides.
-WhyExact refusal_of_streams(const PlanRequest& request, const Codec& codec,
-                            const Decision& decision) {
-  nccl_plugin::StreamLimits limits;
-  limits.has_no_kernels = codec.projection() == nullptr && !codec.traits().fixed_size;
-  limits.agrees_on_sums =
-      request.kind == CollectiveKind::kAllGather && codec.agreement() != nullptr;
-  return nccl_plugin::follow_stream(limits, request, decision).why;
+/// The same of streams, on a device that has kernels for all that can have any.
+class StreamCodecs final : public nccl_plugin::StreamAdvisers {
+ public:
+  nccl_plugin::StreamLimits limits_of(const PlanRequest& request,
+                                      const Decision& decision) override {
+    const nccl_plugin::NamedCodec& named = *find_or_make(codecs_, request, decision).value();
+    const Codec& codec = *named.codec;
+    nccl_plugin::StreamLimits limits;
+    limits.takes_error_feedback = named.takes_error_feedback;
+    limits.has_no_kernels = codec.projection() == nullptr && !codec.traits().fixed_size;
+    limits.saves_nothing = !nccl_plugin::saves_bytes(codec, request);
+    limits.agrees_on_sums =
+        request.kind == CollectiveKind::kAllGather && codec.agreement() != nullptr;
+    return limits;
+  }
+
+ private:
+  NamedCodecs codecs_;
+};
+
+/// As the engine does.
+Decision decide_on(const Settings& settings, const Planner& planner, const PlanRequest& request) {
+  if (is_on_host(settings)) {
+    Codecs codecs = Codecs::of_host(settings);
+    return nccl_plugin::decide_call(planner, request, codecs).value();
+  }
+  StreamCodecs codecs;
+  return nccl_plugin::decide_in_stream(planner, request, codecs);
 }
 
 /// Which of them it is that leaves automatic mode no choice.
@@ -172,9 +197,7 @@ std::vector<std::string> notes_on(const Settings& settings, const PlanRequest& r
     notes.push_back(note_on_scales(settings, codec));
   }
   if (nccl_plugin::LazyCalls::is_wanted(settings)) {
-    const bool is_put_off = is_all_reduce &&
-                            nccl_plugin::LazyCalls::takes(request, settings.minimum_bytes) &&
-                            !planned.is_denied();
+    const bool is_put_off = nccl_plugin::may_be_put_off(settings, planner, request);
     const std::string setting = fmt::format("RINGPRESS_LAZY={:g}: ", settings.lazy);
     notes.push_back(
         setting +
@@ -248,9 +271,8 @@ Decided decide(const Settings& given, const CallShape& shape, DType dtype,
   const Settings settings = is_on_host(given) ? given : nccl_plugin::in_streams(given);
   const std::unique_ptr<Planner> planner = tuner::make_planner(settings);
   const PlanRequest request = make_request(shape, dtype, settings);
-  Codecs codecs = is_on_host(settings) ? Codecs::of_host(settings) : Codecs(false);
-  const Decision decision = nccl_plugin::decide_call(*planner, request, codecs).value();
-  const bool is_chosen = !decision.is_exact() && decision.codec_origin == Origin::kAutomatic;
+  const Decision decision = decide_on(settings, *planner, request);
+  const bool is_chosen = decision.is_compressed() && decision.codec_origin == Origin::kAutomatic;
   const bool is_tried = is_chosen && is_on_host(settings);
   Decided decided;
   decided.is_by_rule = !is_chosen && decision.is_by_rule();
@@ -263,11 +285,6 @@ Decided decide(const Settings& given, const CallShape& shape, DType dtype,
     decided.algorithm = algorithm_name(decision.algorithm);
   }
   decided.left_exact = KeptReason(decision.why);
-  const Decision made = if_made(decision);
-  if (!made.is_exact() && !is_on_host(settings)) {
-    const KeptReason refusal(refusal_of_streams(request, codecs.codec(), made));
-    if (refusal.is_exact()) decided.left_exact = refusal;
-  }
   if (!decided.left_exact.is_exact() && !is_chosen) {
     decided.codec = name_among(names, std::string(decision.codec));
     decided.codec_by = codec_decided_by(settings, decision);

@@ -58,16 +58,17 @@ struct PlannedCall {
   bool stays_exact = false;
   /// When it begins, the StreamGuard says whether it is compressed.
   bool takes_turn = false;
-  /// The StreamGuard has said that it gains nothing; it was accepted for is_of_step.
-  bool gains_nothing = false;
-  /// Automatic mode waits until it recurs; it was accepted for is_of_step.
-  bool is_new = false;
   /// When it begins, StreamSteps is told of it, and says whether it is compressed.
   bool is_of_step = false;
   /// Whether it is sent at all is known after its first step.
   bool may_be_put_off = false;
   /// capture_of() it, once that was asked.
   std::optional<std::uint64_t> capture = {};
+
+  /// The StreamGuard has said so. If it was accepted, that was for is_of_step.
+  bool gains_nothing() const { return decision.why.reason == ExactReason::kNothingGained; }
+  /// Automatic mode waits until it recurs. If it was accepted, that was for is_of_step.
+  bool is_new() const { return decision.waits_for_recurrence(); }
 };
 
 /// As capture_of(), of the device that is asked once a call.

@@ -5,8 +5,10 @@
 #include <utility>
 
 #include "nccl_plugin/errors/warn_once.h"
+#include "nccl_plugin/interposer/comm/stream_advice.h"
 #include "nccl_plugin/session/calls/named_codec.h"
-#include "nccl_plugin/session/calls/savings.h"
+#include "nccl_plugin/session/decision_chain.h"
+#include "nccl_plugin/session/lazy/lazy_calls.h"
 
 namespace ringpress::nccl_plugin::interposer {
 CallPlanner::CallPlanner(CommParts& parts)
@@ -47,29 +49,20 @@ bool CallPlanner::decide(const PlanRequest& request, PlannedCall* planned) {
 bool CallPlanner::choose(PlannedCall* planned) {
   const Call& call = planned->call;
   const PlanRequest request = parts_.policy.request(call);
-  Decision& decision = planned->decision;
-  decision = parts_.policy.plan(request);
-  if (decision.waits_for_recurrence()) {
-    planned->is_new = planned->is_of_step = is_of_step(request, planned);
-    return planned->is_new;
-  }
-  const Decision by_settings = decision;
-  decision = if_made(by_settings);
-  if (decision.is_exact()) return false;
-  const PreparedCodec* const codec = parts_.codec_of(call, decision);
-  const std::uint64_t capture = find_capture(*parts_.device, planned);
-  decision = follow_stream(limits_of(call, request, codec, capture), request, decision);
-  if (decision.why.reason != ExactReason::kNone) return false;
-  decision = as_planned(by_settings, decision);
-  if (decision.is_observed() || warms_up(request, planned)) return false;
-  ask_guard(request, planned);
-  planned->is_of_step = is_of_step(request, planned);
-  if (!planned->gains_nothing || planned->is_of_step) {
-    warn_of_loss(codec->loss, call.kind, parts_.settings);
+  StreamAdvice advice(parts_, warm_up_, steps_, planned);
+  const Decision decision = decide_in_stream(parts_.policy.planner(), request, advice);
+  planned->decision = decision;
+  planned->takes_turn = advice.is_verdict_due();
+  const bool may_be_of_step =
+      decision.is_compressed() || planned->is_new() || planned->gains_nothing();
+  planned->is_of_step = may_be_of_step && is_of_step(request, planned);
+  if (decision.is_compressed()) {
+    warn_of_loss(parts_.codec_of(call, decision)->loss, call.kind, parts_.settings);
     return true;
   }
-  pass_over(call, decision);
-  decision = left_exact(decision, ExactReason::kNothingGained);
+  if (planned->is_of_step) return true;
+  const bool has_place = planned->gains_nothing() || decision.why.reason == ExactReason::kWarmUp;
+  if (has_place) pass_over(call, decision);
   return false;
 }
 
@@ -82,13 +75,11 @@ Status CallPlanner::check_codec(std::string_view codec) const {
               "what RINGPRESS_CODEC, RINGPRESS_BUDGET and RINGPRESS_RULES name"};
 }
 
-/// The same on all ranks. What a rule leaves as it is comes at once; a graph would repeat what was
-/// decided when it was captured.
+/// The same on all ranks. A graph would repeat what was decided when it was captured.
 bool CallPlanner::may_be_put_off(PlannedCall* planned) const {
-  const Call& call = planned->call;
-  if (parts_.lazy == nullptr || call.kind != CollectiveKind::kAllReduce) return false;
-  const PlanRequest request = parts_.policy.request(call);
-  if (!parts_.lazy->calls().takes(request) || parts_.policy.plan(request).is_denied()) return false;
+  if (parts_.lazy == nullptr) return false;
+  const PlanRequest request = parts_.policy.request(planned->call);
+  if (!nccl_plugin::may_be_put_off(parts_.settings, parts_.policy.planner(), request)) return false;
   if (find_capture(*parts_.device, planned) == 0) return true;
   warn_once("RINGPRESS_LAZY: calls in captured streams are not put off");
   return false;
@@ -97,61 +88,6 @@ bool CallPlanner::may_be_put_off(PlannedCall* planned) const {
 /// Of an accepted call. 0: of none, or they are not compressed.
 std::uint64_t CallPlanner::graph_of(const PlannedCall& planned) const {
   return parts_.settings.graph ? planned.capture.value_or(0) : 0;
-}
-
-/// (No rule names a codec that projects.)
-std::size_t CallPlanner::projected_bytes(const Call& call) const {
-  const PreparedCodec* const codec = parts_.codecs.find(call, usual_codec(parts_.settings));
-  if (codec == nullptr || codec->projection == nullptr) return 0;
-  return projection_bytes(*codec->projection, call.count);
-}
-
-/// Of a call that could be compressed. `codec`: null if there is none for streams.
-StreamLimits CallPlanner::limits_of(const Call& call, const PlanRequest& request,
-                                    const PreparedCodec* codec, std::uint64_t capture) const {
-  StreamLimits limits;
-  limits.has_no_kernels = codec == nullptr;
-  if (limits.has_no_kernels) return limits;
-  const bool gathers = call.kind == CollectiveKind::kAllGather;
-  const MemoryAgreement& memory = parts_.kept->agreement();
-  limits.saves_nothing = !saves_bytes(codec->of_tensor(), request);
-  limits.agrees_on_sums = gathers && codec->of_tensor().agreement() != nullptr;
-  limits.lacks_memory = memory.has_refused(projected_bytes(call));
-  limits.is_captured = capture != 0;
-  // What cannot be told is left to the real library, which will say what is wrong.
-  limits.may_be_captured = parts_.settings.graph && capture != kUnknownCapture;
-  limits.has_random_bits = codec->has_random_bits();
-  limits.lacks_memory_for_graph = memory.has_refused_graph(capture);
-  return limits;
-}
-
-/// Of a call that could be compressed. Captured ones do not count: a graph would repeat for ever
-/// what is decided on them.
-bool CallPlanner::warms_up(const PlanRequest& request, PlannedCall* planned) {
-  if (steps_.begun() >= warm_up_.steps() || find_capture(*parts_.device, planned) != 0)
-    return false;
-  Decision& decision = planned->decision;
-  const TrainingStep step =
-      steps_.of_next({request.kind, request.count, request.dtype, request.op});
-  const std::optional<WarmUpCall> found = warm_up_.at(step, decision.codec);
-  if (!found) return false;
-  pass_over(planned->call, decision);
-  decision = follow_warm_up(WarmUpCall{kNoCodec, found->steps}, decision);
-  return true;
-}
-
-/// What the guard says of a call that could be compressed.
-void CallPlanner::ask_guard(const PlanRequest& request, PlannedCall* planned) {
-  if (parts_.guard == nullptr || planned->decision.is_given()) return;
-  const StreamGuard::Answer answer = find_capture(*parts_.device, planned) != 0
-                                         ? parts_.guard->look_at_captured(request)
-                                         : parts_.guard->look_at(request);
-  planned->takes_turn = answer == StreamGuard::Answer::kAsk;
-  planned->gains_nothing = answer == StreamGuard::Answer::kExact;
-  if (parts_.settings.feedback == FeedbackChoice::kAuto) {
-    planned->decision.has_scales =
-        planned->decision.error_feedback && parts_.guard->wants_scales(request);
-  }
 }
 
 /// Whether it is to be shown to all ranks' plan for the step. Captured calls are not.
@@ -175,7 +111,7 @@ void CallPlanner::tell_sequence(const PlannedCall& planned) {
   const bool is_all_reduce = call.kind == CollectiveKind::kAllReduce;
   if (is_all_reduce && parts_.trace != nullptr) users.add(CallUser::kTrace);
   if (planned.is_of_step && parts_.steps->is_recording()) users.add(CallUser::kPlan);
-  if (!planned.is_new) {
+  if (!planned.is_new()) {
     const Way way = parts_.way_of(call, planned.decision);
     const std::size_t count = parts_.policy.residual_count(call, way);
     const bool asks = count == call.count && call.options.key == 0 &&
@@ -195,7 +131,7 @@ void CallPlanner::keep_place(const Call& call) {
   if (!has_error_feedback(parts_.settings)) return;
   PlanRequest request = parts_.policy.request(call);
   request.call_class = CallClass::kGradient;
-  const Decision decision = parts_.policy.plan(request);
+  const Decision decision = parts_.policy.planner().plan(request);
   const bool has_codec = parts_.codec_of(call, decision) != nullptr;
   const std::size_t count =
       has_codec ? parts_.policy.residual_count(call, parts_.way_of(call, decision)) : call.count;
@@ -204,7 +140,7 @@ void CallPlanner::keep_place(const Call& call) {
 
 bool CallPlanner::needs_agreement(const PlannedCall& planned) const {
   if (planned.stays_exact) return false;
-  const std::size_t bytes = projected_bytes(planned.call);
+  const std::size_t bytes = parts_.projected_bytes(planned.call);
   const MemoryAgreement& memory = parts_.kept->agreement();
   // Where a rank has no memory, such a call is not projected if it is sent.
   if (planned.may_be_put_off && memory.has_refused(bytes)) return false;
@@ -212,7 +148,7 @@ bool CallPlanner::needs_agreement(const PlannedCall& planned) const {
 }
 
 void CallPlanner::note_agreement(const PlannedCall& planned, bool all_can) {
-  parts_.kept->agreement().note(projected_bytes(planned.call), graph_of(planned), all_can);
+  parts_.kept->agreement().note(parts_.projected_bytes(planned.call), graph_of(planned), all_can);
 }
 
 }  // namespace ringpress::nccl_plugin::interposer

@@ -9,7 +9,6 @@
 #include "nccl_plugin/interposer/calls/call.h"
 #include "nccl_plugin/interposer/comm/call_classifier.h"
 #include "nccl_plugin/interposer/comm/parts.h"
-#include "nccl_plugin/session/decision_chain.h"
 #include "nccl_plugin/session/steps/training_steps.h"
 #include "nccl_plugin/session/steps/warm_up.h"
 
@@ -50,18 +49,12 @@ class CallPlanner {
   /// What the ranks have told each other: all have what the call needs, or calls like it are left
   /// to the real library from now on.
   void note_agreement(const PlannedCall& planned, bool all_can);
-  /// 0 for a call that is never projected.
-  std::size_t projected_bytes(const Call& call) const;
 
  private:
   bool decide(const PlanRequest& request, PlannedCall* planned);
   bool keeps_residual(const Call& call, const Decision& decision, std::size_t count) const;
   bool may_be_put_off(PlannedCall* planned) const;
   std::uint64_t graph_of(const PlannedCall& planned) const;
-  StreamLimits limits_of(const Call& call, const PlanRequest& request, const PreparedCodec* codec,
-                         std::uint64_t capture) const;
-  bool warms_up(const PlanRequest& request, PlannedCall* planned);
-  void ask_guard(const PlanRequest& request, PlannedCall* planned);
   bool is_of_step(const PlanRequest& request, PlannedCall* planned) const;
 
   CommParts& parts_;

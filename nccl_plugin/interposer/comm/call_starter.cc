@@ -85,7 +85,7 @@ StreamCallPointer CallStarter::trace(const PlannedCall& planned, StreamCallPoint
 /// What its sending may need is made before ranks agree on the call.
 Result<StreamCallPointer> CallStarter::start_lazily(const PlannedCall& planned) {
   if (planner_.needs_agreement(planned)) {
-    const std::size_t bytes = planner_.projected_bytes(planned.call);
+    const std::size_t bytes = parts_.projected_bytes(planned.call);
     RINGPRESS_RETURN_IF_ERROR(parts_.kept->reserve_projected(bytes));
   }
   return make_lazy_call(parts_.real, *this, planned.call);
@@ -129,14 +129,13 @@ Result<StreamCallPointer> CallStarter::start_of_step(const PlannedCall& planned)
   const Decision decision =
       follow_step(stepped.stays_exact, parts_.policy.request(call), planned.decision);
   StreamCallPointer inner;
-  if (planned.is_new) {
+  if (planned.is_new()) {
     // As if it were left to the real library, which does not know of places either.
     exact_because_ = decision.why;
     inner = make_exact_call(parts_.real, call);
     steps.time(tensor, call.stream, is_by_rule, &frame);
-  } else if (planned.gains_nothing || decision.is_exact()) {
-    inner = start_exactly(
-        planned, planned.gains_nothing ? ExactReason::kNothingGained : decision.why.reason);
+  } else if (!decision.is_compressed()) {
+    inner = start_exactly(planned, decision.why.reason);
     steps.time(tensor, call.stream, is_by_rule, &frame);
   } else if (planned.takes_turn) {
     RINGPRESS_ASSIGN_OR_RETURN(inner, start_in_turn(planned));

@@ -15,7 +15,8 @@ namespace ringpress::nccl_plugin::interposer {
 /// Of one communicator. One thread at a time.
 class CallStarter {
  public:
-  CallStarter(CommParts& parts, CallPlanner& planner) : parts_(parts), planner_(planner) {}
+  CallStarter(CommParts& parts, CallPlanner& planner)
+      : parts_(parts), planner_(planner), slice_turns_(parts.sequence) {}
 
   /// What a call that CallPlanner::plan() has accepted needs. Fails for want of memory only if it
   /// needs_agreement(); any other error ends the communicator.

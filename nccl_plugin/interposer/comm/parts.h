@@ -54,6 +54,12 @@ struct CommParts {
   Way way_of(const Call& call, const Decision& decision) const {
     return policy.way(decision, call, codec_of(call, decision)->projection != nullptr);
   }
+  /// Memory for a call's projection; 0: it is never projected. (No rule names a codec that does.)
+  std::size_t projected_bytes(const Call& call) const {
+    const PreparedCodec* const codec = codecs.find(call, usual_codec(settings));
+    if (codec == nullptr || codec->projection == nullptr) return 0;
+    return projection_bytes(*codec->projection, call.count);
+  }
   FramedParts framed_parts(const Call& call) const {
     return {&real, handle, rank, device.get(), call.stream};
   }

@@ -68,7 +68,7 @@ class CommPolicy {
 
   /// The planner's question.
   PlanRequest request(const Call& call) const;
-  Decision plan(const PlanRequest& request) const { return planner_->plan(request); }
+  const Planner& planner() const { return *planner_; }
 
   /// `is_projected`: by the codec that was decided on.
   Way way(const Decision& decision, const Call& call, bool is_projected) const;

@@ -10,11 +10,14 @@
 namespace ringpress::nccl_plugin {
 namespace {
 
-// Addresses differ between ranks: levels, scales, classes and warm-ups do not see them.
+// Addresses differ between ranks: levels, scales, classes, warm-ups and slices do not see them.
 constexpr CallUsers kByBuffer{CallUser::kFeedback, CallUser::kLazy, CallUser::kTrace,
                               CallUser::kPlan};
 constexpr CallUsers kOfStates{CallUser::kFeedback, CallUser::kLazy,   CallUser::kLevels,
-                              CallUser::kClass,    CallUser::kScales, CallUser::kWarmUp};
+                              CallUser::kClass,    CallUser::kScales, CallUser::kWarmUp,
+                              CallUser::kSlices};
+// Told of calls that others have been told of before: nothing is judged by them.
+constexpr CallUsers kLate{CallUser::kSlices};
 // The least that a state has of a track.
 constexpr std::size_t kSavedTrackBytes = 32;
 
@@ -39,7 +42,7 @@ void CallSequence::tell(const TensorCall& call, CallUsers users) {
   by_buffer_.observe(seen, CallUsers::common(users, kByBuffer));
   seen.address = nullptr;
   by_shape_.observe(seen, users);
-  if (is_on_trial_) judge_state(call);
+  if (is_on_trial_ && !(users == kLate)) judge_state(call);
   told_.add(users);
 }
 
@@ -82,12 +85,13 @@ void CallSequence::begin_trial() {
 /// sequence on other buffers (an evaluation) says nothing if most of the state's have been found
 /// again.
 void CallSequence::judge_state(const TensorCall& call) {
-  strangers_ = names_.has_name(call.address) ? 0 : strangers_ + 1;
+  const std::size_t one = std::exchange(is_counted_, true) ? 0 : 1;
+  strangers_ = names_.has_name(call.address) ? 0 : strangers_ + one;
   const bool are_found = 2 * names_.count() >= buffers_;
   std::size_t longest = 0;  // Of the sequences that are repeated.
   bool fits = false, is_another = false;
   for (const auto& track : by_shape_.all()) {
-    if (track->saved_id == 0) continue;
+    if (track->saved_id == 0 || track->users == kLate) continue;
     const CallCycle& cycle = track->pattern.cycle();
     if (cycle.id <= track->saved_id) {
       longest = std::max(longest, cycle.period());
@@ -97,7 +101,7 @@ void CallSequence::judge_state(const TensorCall& call) {
       is_another |= cycle.is_proven && !(are_found && strangers_ >= cycle.period());
     }
   }
-  fitting_ = longest == 0 ? 0 : fitting_ + 1;
+  fitting_ = longest == 0 ? 0 : fitting_ + one;
   fits |= longest != 0 && fitting_ >= longest;
   is_on_trial_ = !fits && !(is_another && by_buffer_.repeat_saved());
   if (!is_on_trial_ || !is_another || by_buffer_.may_repeat_saved()) return;

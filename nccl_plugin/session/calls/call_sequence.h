@@ -16,6 +16,8 @@
 //               alone, as kLevels does.
 //   kWarmUp     calls that rules and settings want compressed, as long as a communicator warms up.
 //               It goes by shapes alone, as kLevels does.
+//   kSlices     calls that send one part of their tensor each (slice_turns.h). It goes by shapes
+//               alone, as kLevels does.
 //   kLevels     all-reduces that rules and settings want compressed. It goes by shapes alone, which
 //               are equal on all ranks, as all ranks have to find the same.
 //
@@ -50,9 +52,10 @@ enum class CallUser : std::uint8_t {
   kLevels,
   kClass,
   kScales,
-  kWarmUp
+  kWarmUp,
+  kSlices
 };
-inline constexpr std::size_t kCallUsers = 8;
+inline constexpr std::size_t kCallUsers = 9;
 
 /// A set of users.
 class CallUsers {
@@ -138,7 +141,10 @@ class CallTracks {
 class CallSequence {
  public:
   /// The program makes another call, of which nobody has been told.
-  void begin_call() { told_ = {}; }
+  void begin_call() {
+    told_ = {};
+    is_counted_ = false;
+  }
   /// The call is one of these users'. Those who have been told of it are not told again.
   void tell(const TensorCall& call, CallUsers users);
   /// Whether this user has been told of the call that has begun, and has not asked about it.
@@ -173,6 +179,7 @@ class CallSequence {
   BufferNames names_;
   std::optional<TensorCall> before_;  // The last call whose buffer has a name of a state.
   bool is_on_trial_ = false;   // A state: whether it is of this program's calls is not known.
+  bool is_counted_ = false;    // The call that has begun, in what follows.
   std::size_t fitting_ = 0;    // Calls in a row that were as it has them.
   std::size_t buffers_ = 0;    // That it has.
   std::size_t strangers_ = 0;  // The last calls in a row that were on others.

@@ -67,22 +67,22 @@ SliceTurn SliceTurns::next(const TensorCall& call, std::size_t cycle) {
   if (cycle == 1) return {0, true};
   const std::uint64_t number = number_of_shape(call);
   learn(call, number);
-  if (known_.size() == kMostShapes && known_.count(number) == 0) known_.clear();
-  Shape& shape = known_[number];
+  if (seen_.known.size() == kMostShapes && seen_.known.count(number) == 0) seen_.known.clear();
+  Shape& shape = seen_.known[number];
   if (shape.cycle != cycle) shape = Shape{0, 0, cycle};
   go_on(number, &shape);
   // Two buffers by turns may as well be one tensor's, and for that two turns do.
-  const std::size_t buffers = buffers_.period();
+  const std::size_t buffers = seen_.buffers.period();
   const bool are_told_apart = buffers == 0 || buffers > 2;
-  return {shape.calls++ + shape.shift, in_step_.empty() && are_told_apart};
+  return {shape.calls++ + shape.shift, seen_.in_step.empty() && are_told_apart};
 }
 
 /// Begins another cycle of the shape, if one is over.
 void SliceTurns::go_on(std::uint64_t number, Shape* shape) const {
   const std::size_t cycle = shape->cycle;
   if (shape->calls == 0 || shape->calls % cycle != 0) return;
-  const auto known = in_step_.find(number);
-  if (known == in_step_.end()) {
+  const auto known = seen_.in_step.find(number);
+  if (known == seen_.in_step.end()) {
     shape->shift += cycle + usual_shift(shape->calls, cycle) - usual_shift(shape->calls - 1, cycle);
     return;
   }
@@ -92,26 +92,26 @@ void SliceTurns::go_on(std::uint64_t number, Shape* shape) const {
 }
 
 void SliceTurns::learn(const TensorCall& call, std::uint64_t shape) {
-  TensorCall without_address = call;
-  without_address.address = nullptr;
-  const bool is_found = pattern_.observe(without_address).has_value();
-  if (is_found && pattern_.cycle().is_proven && pattern_.cycle().has_landmark()) {
-    is_proven_ = true;
-    if (pattern_.cycle().id == cycle_id_) return;
-    cycle_id_ = pattern_.cycle().id;
+  const CallPlaces places = sequence_->ask(CallUser::kSlices, call);
+  const CallCycle& cycle = places.shapes.cycle();
+  if (places.by_shape && cycle.is_proven && cycle.has_landmark()) {
+    seen_.is_proven = true;
+    if (cycle.id == seen_.cycle_id) return;
+    seen_.cycle_id = cycle.id;
     Counts step;
-    for (const TensorCall& of_step : pattern_.cycle().calls) ++step[number_of_shape(of_step)];
+    for (const TensorCall& of_step : cycle.calls) ++step[number_of_shape(of_step)];
     return learn_step(step);
   }
-  if (is_proven_) return;
-  shapes_.add(shape);
-  buffers_.add(combine_hash(shape, reinterpret_cast<std::uintptr_t>(call.address)));
-  const std::size_t period = shapes_.period();
-  if (period == period_) return;
-  period_ = period;
+  if (seen_.is_proven) return;
+  seen_.shapes.add(shape);
+  seen_.buffers.add(combine_hash(shape, reinterpret_cast<std::uintptr_t>(call.address)));
+  const std::size_t period = seen_.shapes.period();
+  if (period == seen_.period) return;
+  seen_.period = period;
   if (period == 0) return;
   Counts step;
-  for (std::size_t i = shapes_.size() - period; i < shapes_.size(); ++i) ++step[shapes_[i]];
+  for (std::size_t i = seen_.shapes.size() - period; i < seen_.shapes.size(); ++i)
+    ++step[seen_.shapes[i]];
   if (step.size() > 1) learn_step(step);
 }
 
@@ -119,56 +119,59 @@ void SliceTurns::learn(const TensorCall& call, std::uint64_t shape) {
 /// step is what it was.
 void SliceTurns::learn_step(const Counts& step) {
   std::size_t times = 0;
-  const bool is_repeated = std::all_of(in_step_.begin(), in_step_.end(), [&](const auto& known) {
-    const auto now = step.find(known.first);
-    if (now == step.end() || now->second % known.second != 0) return false;
-    if (times == 0) times = now->second / known.second;
-    return times == now->second / known.second;
-  });
-  const bool has_others = step.size() > in_step_.size();
-  if (in_step_.empty() || !is_repeated || !has_others || times < 2) in_step_ = step;
+  const bool is_repeated =
+      std::all_of(seen_.in_step.begin(), seen_.in_step.end(), [&](const auto& known) {
+        const auto now = step.find(known.first);
+        if (now == step.end() || now->second % known.second != 0) return false;
+        if (times == 0) times = now->second / known.second;
+        return times == now->second / known.second;
+      });
+  const bool has_others = step.size() > seen_.in_step.size();
+  if (seen_.in_step.empty() || !is_repeated || !has_others || times < 2) seen_.in_step = step;
 }
 
 void SliceTurns::save(StateWriter& to) const {
-  pattern_.save(to);
-  to.put(cycle_id_);
-  to.put(is_proven_);
-  shapes_.save(to);
-  to.put<std::uint64_t>(period_);
-  to.put<std::uint64_t>(in_step_.size());
-  for (const auto& [shape, times] : in_step_) {
+  to.put(seen_.cycle_id);
+  to.put(seen_.is_proven);
+  seen_.shapes.save(to);
+  to.put<std::uint64_t>(seen_.period);
+  to.put<std::uint64_t>(seen_.in_step.size());
+  for (const auto& [shape, times] : seen_.in_step) {
     to.put(shape);
     to.put<std::uint64_t>(times);
   }
-  to.put<std::uint64_t>(known_.size());
-  for (const auto& [number, shape] : known_) {
+  to.put<std::uint64_t>(seen_.known.size());
+  for (const auto& [number, shape] : seen_.known) {
     for (const std::uint64_t field : {number, shape.calls, shape.shift}) to.put(field);
     to.put<std::uint64_t>(shape.cycle);
   }
 }
 
 void SliceTurns::load(StateReader& from) {
-  *this = SliceTurns();
-  pattern_.load(from);
-  cycle_id_ = from.get<std::uint64_t>();
-  is_proven_ = from.get<bool>();
-  shapes_.load(from);
-  period_ = static_cast<std::size_t>(from.get<std::uint64_t>());
+  seen_ = {};
+  seen_.cycle_id = from.get<std::uint64_t>();
+  seen_.is_proven = from.get<bool>();
+  seen_.shapes.load(from);
+  seen_.period = static_cast<std::size_t>(from.get<std::uint64_t>());
   const std::size_t in_step = from.get_count(2 * sizeof(std::uint64_t), kMostInStep);
   for (std::size_t i = 0; i < in_step; ++i) {
     const auto shape = from.get<std::uint64_t>();
-    in_step_[shape] = static_cast<std::size_t>(from.get<std::uint64_t>());
-    from.require(in_step_[shape] - 1 < kMostInStep);
+    seen_.in_step[shape] = static_cast<std::size_t>(from.get<std::uint64_t>());
+    from.require(seen_.in_step[shape] - 1 < kMostInStep);
   }
   const std::size_t known = from.get_count(4 * sizeof(std::uint64_t), kMostShapes);
   for (std::size_t i = 0; i < known; ++i) {
-    Shape& shape = known_[from.get<std::uint64_t>()];
+    Shape& shape = seen_.known[from.get<std::uint64_t>()];
     shape.calls = from.get<std::uint64_t>();
     shape.shift = from.get<std::uint64_t>();
     shape.cycle = static_cast<std::size_t>(from.get<std::uint64_t>());
     from.require(shape.cycle - 1 < kLongestCycle);
   }
-  if (!from.is_ok()) *this = SliceTurns();
+  if (!from.is_ok()) seen_ = {};
+}
+
+void SliceTurns::adopt(SliceTurns&& other) {
+  seen_ = std::move(other.seen_);
 }
 
 }  // namespace ringpress::nccl_plugin

@@ -24,9 +24,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
+#include <utility>
 #include <vector>
 
-#include "nccl_plugin/session/calls/call_pattern.h"
+#include "nccl_plugin/session/calls/call_sequence.h"
 #include "nccl_plugin/session/state/state_bytes.h"
 
 namespace ringpress::nccl_plugin {
@@ -60,12 +62,18 @@ struct SliceTurn {
 /// Of one communicator. All ranks show it the same calls in the same order, but for addresses.
 class SliceTurns {
  public:
-  /// Of the coming call; its shape's cycle.
+  explicit SliceTurns(std::shared_ptr<CallSequence> sequence = std::make_shared<CallSequence>())
+      : sequence_(std::move(sequence)) {}
+
+  /// Of the coming call; its shape's cycle. The sequence is told of it, if it has not been told.
   SliceTurn next(const TensorCall& call, std::size_t cycle);
 
-  /// What is equal on all ranks. Addresses tell again, as soon as they repeat.
+  /// What is equal on all ranks, but for the sequence. Addresses tell again, as soon as they
+  /// repeat.
   void save(StateWriter& to) const;
   void load(StateReader& from);
+  /// What `other` knows, about the calls of its own sequence.
+  void adopt(SliceTurns&& other);
 
  private:
   struct Shape {
@@ -82,16 +90,19 @@ class SliceTurns {
   void learn_step(const Counts& step);
   void go_on(std::uint64_t number, Shape* shape) const;
 
-  CallPattern pattern_;  // Of shapes.
-  std::uint64_t cycle_id_ = 0;
-  bool is_proven_ = false;
-  // Until it finds a sequence of different shapes:
-  SequenceFromStart shapes_;
-  std::size_t period_ = 0;  // Of shapes_.
-  SequenceFromStart buffers_;
-  // How often a shape comes in a step; empty: not known.
-  Counts in_step_;
-  std::map<std::uint64_t, Shape> known_;
+  struct Seen {
+    std::uint64_t cycle_id = 0;  // Of the last proven sequence.
+    bool is_proven = false;
+    // Until it finds a sequence of different shapes:
+    SequenceFromStart shapes;
+    std::size_t period = 0;  // Of shapes.
+    SequenceFromStart buffers;
+    Counts in_step;  // How often a shape comes in a step; empty: not known.
+    std::map<std::uint64_t, Shape> known;
+  };
+
+  std::shared_ptr<CallSequence> sequence_;
+  Seen seen_;
 };
 
 }  // namespace ringpress::nccl_plugin

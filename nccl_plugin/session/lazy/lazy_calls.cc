@@ -17,20 +17,23 @@ constexpr double kFullShare = 0.5;
 
 }  // namespace
 
+bool may_be_put_off(const CallSettings& settings, const Planner& planner,
+                    const PlanRequest& request) {
+  const bool is_fit = request.kind == CollectiveKind::kAllReduce && request.count > 0 &&
+                      request.dtype != DType::kFloat16 &&
+                      !is_too_small(request, settings.minimum_bytes) &&
+                      tuner::why_never_lossy(request).reason == ExactReason::kNone;
+  return LazyCalls::is_wanted(settings) && is_fit && !planner.plan(request).is_denied();
+}
+
 LazyCalls::LazyCalls(const CallSettings& settings, LazyMemory& memory, int rank, int size,
                      std::shared_ptr<CallSequence> sequence)
     : threshold_(settings.lazy * (1 - kRounding)),
       most_calls_(settings.lazy_calls),
-      minimum_bytes_(settings.minimum_bytes),
       rank_(rank),
       size_(size),
       memory_(memory),
       sums_(settings, memory, rank, std::move(sequence)) {}
-
-bool LazyCalls::takes(const PlanRequest& request, std::size_t minimum_bytes) {
-  return !is_too_small(request, minimum_bytes) && request.dtype != DType::kFloat16 &&
-         request.count > 0 && tuner::why_never_lossy(request).reason == ExactReason::kNone;
-}
 
 /// False if what came of it on all ranks might be too large for a float.
 bool LazyCalls::fits(const Asked& asked) const {

@@ -38,6 +38,11 @@ namespace ringpress::nccl_plugin {
 /// The largest of all ranks' decides.
 enum class LazyVote : std::uint8_t { kPutOff = 0, kSend = 1, kNotFinite = 2 };
 
+/// Whether such a call may be put off. What a rule or the call itself leaves as it is comes at
+/// once. The same on all ranks.
+bool may_be_put_off(const CallSettings& settings, const Planner& planner,
+                    const PlanRequest& request);
+
 /// Of one communicator. One thread at a time, and besides it what reports. A call is voted on, then
 /// what it comes to follows from the largest vote; one that is not put off is sent now, and then
 /// concluded. An error ends the communicator.
@@ -50,10 +55,6 @@ class LazyCalls {
   static bool is_wanted(const CallSettings& settings) {
     return settings.lazy > 0 && compresses(settings.mode);
   }
-  /// The same on all ranks.
-  bool takes(const PlanRequest& request) const { return takes(request, minimum_bytes_); }
-  static bool takes(const PlanRequest& request, std::size_t minimum_bytes);
-
   /// This rank's vote on a call, whose values stay as they are until conclude() or until it is put
   /// off.
   Result<LazyVote> vote(const TensorCall& call, const void* values);
@@ -95,7 +96,6 @@ class LazyCalls {
 
   const double threshold_;
   const std::size_t most_calls_;
-  const std::size_t minimum_bytes_;
   const int rank_;
   const int size_;
   LazyMemory& memory_;

@@ -19,6 +19,7 @@ CallMaker::CallMaker(MeshSession& session)
     : session_(session),
       class_votes_(session),
       advisers_(session),
+      slice_turns_(session.call_sequence),
       scales_(session.call_sequence, session.settings.feedback_limit_bytes) {
   if (session.settings.statistics.empty() && session.settings.trace.empty()) return;
   report_.open([this](ReportTime time) { write_report(time); });

@@ -55,9 +55,9 @@ struct MeshState::Loaded {
   std::uint64_t sequence = 0;
   Recurrences recurrences;
   KnownClasses classes;
-  SliceTurns slice_turns;
   KeptAdvice advice;
   std::shared_ptr<CallSequence> calls = std::make_shared<CallSequence>();
+  SliceTurns slice_turns{calls};
   ErrorFeedback feedback;
   std::uint64_t scales_hash = 0;
   CoordinateScales scales;
@@ -241,7 +241,7 @@ void MeshState::adopt(Loaded&& loaded) {
   CallClasses& classes = calls_.class_votes().classes();
   classes.recurrences() = std::move(loaded.recurrences);
   classes.known() = std::move(loaded.classes);
-  calls_.slice_turns() = std::move(loaded.slice_turns);
+  calls_.slice_turns().adopt(std::move(loaded.slice_turns));
   calls_.scales().adopt(std::move(loaded.scales));
   *session_.call_sequence = std::move(*loaded.calls);
   session_.feedback.adopt(std::move(loaded.feedback));

@@ -28,7 +28,7 @@
 namespace ringpress::nccl_plugin {
 
 /// Counts up with each change of what is written.
-inline constexpr std::uint32_t kStateVersion = 8;
+inline constexpr std::uint32_t kStateVersion = 9;
 
 /// Makes the file of what `save` writes. kSystem says what went wrong; then the file that was there
 /// is as it was.

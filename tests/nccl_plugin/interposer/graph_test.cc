@@ -168,7 +168,7 @@ TEST(Cuda, WhatGainsNothingIsLeftExact) {
         graph = capture(stream, [&] { EXPECT_FALSE(comm->planner().plan(&planned)); });
         // While a step is looked for, exact calls too are made in the order of ours.
         EXPECT_TRUE(comm->planner().plan(&planned));
-        EXPECT_TRUE(planned.gains_nothing);
+        EXPECT_TRUE(planned.gains_nothing());
         EXPECT_EQ(cudaGraphDestroy(graph), cudaSuccess);
         EXPECT_EQ(cudaStreamDestroy(stream), cudaSuccess);
       },

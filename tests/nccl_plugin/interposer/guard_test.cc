@@ -168,7 +168,7 @@ TEST(InterposerGuardAlone, ClassesHaveVerdictsOfTheirOwn) {
         PlannedCall planned{{CollectiveKind::kAllReduce, small.data(), small_sum.data(),
                              small.size(), ncclFloat32, ncclSum, comm->handle(), nullptr}};
         EXPECT_TRUE(comm->planner().plan(&planned));
-        EXPECT_TRUE(planned.gains_nothing);
+        EXPECT_TRUE(planned.gains_nothing());
         const AcceptedCall exact{comm, planned};
         planned.call.send = large.data();
         planned.call.receive = large_sum.data();

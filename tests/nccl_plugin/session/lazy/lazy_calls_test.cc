@@ -20,6 +20,7 @@
 #include "tests/support/random_tensor.h"
 #include "tests/support/rules_file.h"
 #include "tests/support/thread_mesh.h"
+#include "tuner/factory.h"
 
 namespace ringpress::nccl_plugin {
 namespace {
@@ -668,18 +669,26 @@ TEST_F(LazyVotesOfTwo, WhatIsNoVoteIsRefused) {
 
 TEST(LazyCalls, SmallIntegerAndOtherCallsGoOn) {
   const Settings settings = parse_settings({{"RINGPRESS_LAZY", "4"}}, nullptr);
-  const LazyCalls lazy(settings, host_lazy_memory(), 0, 2);
-  const auto takes = [&lazy](std::size_t count, DType dtype, ReduceOp op = ReduceOp::kSum) {
-    return lazy.takes({CollectiveKind::kAllReduce, count, dtype, op, false, 2});
+  const std::unique_ptr<Planner> planner = tuner::make_planner(settings);
+  const auto takes = [&](std::size_t count, DType dtype, ReduceOp op = ReduceOp::kSum) {
+    return may_be_put_off(settings, *planner,
+                          {CollectiveKind::kAllReduce, count, dtype, op, false, 2});
   };
   EXPECT_TRUE(takes(20000, DType::kFloat32));
   EXPECT_TRUE(takes(40000, DType::kBfloat16));
   EXPECT_FALSE(takes(100, DType::kFloat32));
   EXPECT_FALSE(takes(20000, DType::kInt32));
   EXPECT_FALSE(takes(20000, DType::kFloat32, ReduceOp::kMax));
-  EXPECT_FALSE(
-      lazy.takes({CollectiveKind::kAllReduce, 20000, DType::kFloat32, ReduceOp::kSum, true, 2}));
+  EXPECT_FALSE(may_be_put_off(
+      settings, *planner,
+      {CollectiveKind::kAllReduce, 20000, DType::kFloat32, ReduceOp::kSum, true, 2}));
+  EXPECT_FALSE(may_be_put_off(
+      settings, *planner,
+      {CollectiveKind::kReduceScatter, 20000, DType::kFloat32, ReduceOp::kSum, false, 2}));
   EXPECT_FALSE(takes(0, DType::kFloat32));
+  EXPECT_FALSE(may_be_put_off(
+      parse_settings({}, nullptr), *planner,
+      {CollectiveKind::kAllReduce, 20000, DType::kFloat32, ReduceOp::kSum, false, 2}));
 }
 
 }  // namespace
