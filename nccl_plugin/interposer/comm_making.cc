@@ -118,9 +118,18 @@ ncclResult_t CommMaking::expect_child() noexcept {
 
 void CommMaking::made_child(ncclComm_t* handle, ncclComm_t parent, int color,
                             const char* name) noexcept {
-  if (color == NCCL_SPLIT_NOCOLOR) return;
+  if (color != NCCL_SPLIT_NOCOLOR) add_child(handle, parent, name, false);
+}
+
+void CommMaking::made_shrunk(ncclComm_t* handle, ncclComm_t parent, const char* name) noexcept {
+  add_child(handle, parent, name, true);
+}
+
+void CommMaking::add_child(ncclComm_t* handle, ncclComm_t parent, const char* name,
+                           bool is_heir) noexcept {
   warn_of_failure(kLooking, [&] {
     MadeComm pending;
+    pending.made.is_heir = is_heir;
     pending.made.parent = known_.open.find(parent);
     pending.handle = handle;
     if (name != nullptr) {

@@ -56,6 +56,8 @@ class CommMaking {
   ncclResult_t expect_child() noexcept;
   void made_child(ncclComm_t* handle, ncclComm_t parent, int color,
                   const char* name = nullptr) noexcept;
+  /// The same of one that goes on with the ranks of `parent`, which was shrunk.
+  void made_shrunk(ncclComm_t* handle, ncclComm_t parent, const char* name = nullptr) noexcept;
   /// The real library has made an id by which ranks join those of `parent`.
   void grow_id_made(ncclComm_t parent, ncclUniqueId* id) noexcept;
   /// As made_rank(), on a rank of `parent`, the communicator that has grown. `id`: null on ranks
@@ -73,6 +75,7 @@ class CommMaking {
   void call_off(const std::vector<MadeComm>& made, const char* why, ncclResult_t answer) noexcept;
 
  private:
+  void add_child(ncclComm_t* handle, ncclComm_t parent, const char* name, bool is_heir) noexcept;
   void leave(ncclComm_t* handle, WhyLeft why, LeftComms::State state = LeftComms::State::kReady);
   ncclResult_t add_made(MadeComm made);
   ncclResult_t establish_or_leave(std::vector<MadeComm>& made);

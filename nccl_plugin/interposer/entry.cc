@@ -101,7 +101,7 @@ ncclResult_t comm_shrink(ncclComm_t comm, int* excluded, int excluded_count, ncc
   const ncclResult_t result =
       engine->real().CommShrink(comm, excluded, excluded_count, made, config, flags);
   return tell(result, config, made, [&] {
-    engine->making().made_child(made, comm, 0, name_in(config));
+    engine->making().made_shrunk(made, comm, name_in(config));
     return ncclSuccess;
   });
 }

@@ -16,6 +16,7 @@ add_library(ringpress_interposer OBJECT
   interposer/comm/codecs.cc
   interposer/comm/comm.cc
   interposer/comm/comm_table.cc
+  interposer/comm/inheritance.cc
   interposer/comm/kept.cc
   interposer/comm/lifetime.cc
   interposer/comm/policy.cc

@@ -37,6 +37,7 @@ struct Told {
   std::array<std::uint64_t, kMostRanks> compressed{};
   std::array<std::uint64_t, kMostRanks> residual_bytes{};
   std::array<std::uint64_t, kMostRanks> calibration_bytes{};
+  std::array<std::uint64_t, kMostRanks> has_trained{};  // By std::atomic_ref.
 };
 
 class SharedTold {

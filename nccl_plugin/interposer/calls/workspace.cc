@@ -37,6 +37,20 @@ Workspace::~Workspace() {
   for (void* memory : projected_) device_.free(memory);
 }
 
+Status Workspace::begin_after(const Workspace& other) {
+  RINGPRESS_ASSIGN_OR_RETURN(const Event end, device_.create_event());
+  Status status;
+  for (const Lane* const before : {other.whole_.get(), other.cross_.get()}) {
+    if (before == nullptr) continue;
+    if (status.is_ok()) status = device_.record(end, before->stream());
+    for (const Lane* const lane : {whole_.get(), cross_.get()}) {
+      if (lane != nullptr && status.is_ok()) status = device_.wait(lane->stream(), end);
+    }
+  }
+  device_.destroy_event(end);
+  return status;
+}
+
 float* Workspace::add_residual(std::size_t count, Stream stream) {
   residuals_.reserve(residuals_.size() + 1);
   Result<void*> memory = device_.allocate(count * sizeof(float));

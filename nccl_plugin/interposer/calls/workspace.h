@@ -33,6 +33,8 @@ class Workspace {
 
   Lane& whole() { return *whole_; }
   Lane& cross() { return *cross_; }
+  /// What is asked for in its lanes from now on comes after what was asked for in those of `other`.
+  Status begin_after(const Workspace& other);
   /// So many zeros that last as long as this; null if there is no room. Waits for `stream`, in
   /// which they are zeroed and which is not captured.
   float* add_residual(std::size_t count, Stream stream);

@@ -28,6 +28,8 @@ class CallClassifier {
   /// Its turn: what the ranks have voted counts from it on, if it is such a call. May wait, as
   /// StreamVotes::receive() does.
   Status begin_turn(const PlanRequest& request, PlannedCall* planned);
+  /// What is known so far.
+  CallClasses& classes() { return classes_; }
   /// The turns of those that wait never come.
   void forget_waiting() { waiting_ = 0; }
 

@@ -35,6 +35,13 @@ class CallStarter {
         {call.raw_bytes(), call.sent_bytes(), taken, parts_.kept_bytes(), scaled});
   }
 
+  /// Of calls that are projected.
+  SliceTurns& slice_turns() { return slice_turns_; }
+  /// Compressed calls so far: random bits are drawn by their number.
+  std::uint64_t calls_begun() const { return sequence_; }
+  /// Before the first call: so many have gone before.
+  void begin_after(std::uint64_t calls) { sequence_ = calls; }
+
   /// Of calls that may be put off, which there are only where this is.
   StreamLazy& lazy() { return *parts_.lazy; }
   /// Such a call is sent after all: begins what it comes to. `call`: as it is sent. An error ends
@@ -61,8 +68,8 @@ class CallStarter {
   CallPlanner& planner_;
   WhyExact exact_because_;
   std::uint64_t sequence_ = 0;
-  SliceTurns slice_turns_;  // Of calls that are projected.
-  SliceTurn turn_;          // Of the last one.
+  SliceTurns slice_turns_;
+  SliceTurn turn_;  // Of the last one.
 };
 
 }  // namespace ringpress::nccl_plugin::interposer

@@ -74,6 +74,8 @@ class Comm {
   void flush_lazy();
 
  private:
+  friend class Inheritance;
+
   Comm(CommIdentity identity, const ringpressRealNccl& real, const Settings& settings,
        const CommRank& rank, std::shared_ptr<Device> device,
        std::unique_ptr<ExchangeMemory> exchange);

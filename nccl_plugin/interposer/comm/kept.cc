@@ -91,6 +91,14 @@ Kept KeptMemory::find_captured(std::size_t count, const ToKeep& wanted, Workspac
   return kept;
 }
 
+Status KeptMemory::adopt(KeptMemory& parent, Places places) {
+  RINGPRESS_RETURN_IF_ERROR(workspace_->begin_after(*parent.workspace_));
+  parent.feedback_.forget_projected();
+  if (places == Places::kBuffers) parent.feedback_.forget_shapes();
+  feedback_.adopt(std::move(parent.feedback_));
+  return Status::ok();
+}
+
 void KeptMemory::pass(const TensorCall& tensor) {
   feedback_.pass(tensor, name_of_call());
   has_place_ = true;

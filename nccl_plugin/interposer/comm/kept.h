@@ -79,6 +79,13 @@ class KeptMemory {
   /// Memory for so much that is projected, by a call that is not captured.
   Status reserve_projected(std::size_t bytes) { return workspace_->projected(bytes).status(); }
 
+  /// What is kept of tensors by their buffers and names, or by all that tells them apart.
+  enum class Places { kBuffers, kAll };
+  /// Takes what `parent`, of the same device, keeps of them, which has nothing then. Not what is
+  /// kept of projected tensors, nor what graphs keep. Calls of this one come after those of
+  /// `parent`.
+  Status adopt(KeptMemory& parent, Places places);
+
   /// A call goes without its residual, which keeps its place among those of other calls.
   void pass(const TensorCall& tensor);
   /// Whether find() or pass() has been asked since forget_place().

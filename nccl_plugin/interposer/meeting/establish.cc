@@ -13,6 +13,7 @@
 #include "nccl_plugin/errors/firewall.h"
 #include "nccl_plugin/errors/warn_once.h"
 #include "nccl_plugin/interposer/calls/number_exchange.h"
+#include "nccl_plugin/interposer/comm/inheritance.h"
 #include "nccl_plugin/interposer/comm/lifetime.h"
 #include "nccl_plugin/interposer/last_error.h"
 #include "nccl_plugin/interposer/meeting/place_exchange.h"
@@ -60,6 +61,16 @@ std::int32_t number_of(const std::string& name) {
   return static_cast<std::int32_t>(hash >> 33);
 }
 
+/// Null: there is no memory for it.
+std::unique_ptr<Inheritance> inherit_from(const std::shared_ptr<Comm>& parent) {
+  std::unique_ptr<Inheritance> made;
+  warn_if_failed("residuals of a communicator are not taken over", catch_all([&] {
+                   made = std::make_unique<Inheritance>(parent);
+                   return Status::ok();
+                 }));
+  return made;
+}
+
 class Establishing {
  public:
   Establishing(const ringpressRealNccl& real, const Settings& settings, Meetings& meetings)
@@ -73,6 +84,7 @@ class Establishing {
   void spread_failures();
   void find_hosts();
   void find_ready();
+  void inherit();
   void finish(KnownComms known);
   /// After any of these has thrown.
   void break_off(std::span<const NewComm> made) noexcept;
@@ -88,6 +100,7 @@ class Establishing {
   void find_names(const std::vector<Candidate*>& children);
   void split(const std::vector<Candidate*>& asked);
   void prepare_to_compress(const std::vector<Candidate*>& asked);
+  std::vector<Candidate*> heirs();
   /// Whose memory a rank exchanges its number in. A child's rank may have got none of its own, its
   /// parent's is certain.
   static Comm& helper_of(const Candidate& candidate) {
@@ -369,6 +382,53 @@ void Establishing::find_ready() {
   }
 }
 
+/// Those whose parent was shrunk. The same on all ranks.
+std::vector<Candidate*> Establishing::heirs() {
+  std::vector<Candidate*> found;
+  for (Candidate& candidate : candidates_) {
+    const bool is_one = candidate.made->is_heir &&
+                        may_compress(settings_, can_split(), candidate.hosts, candidate.name);
+    if (is_one) found.push_back(&candidate);
+  }
+  return found;
+}
+
+/// How much of what is inherited is the same on all ranks: 0 stands for nothing.
+bool are_alike(const std::vector<std::int32_t>& numbers) {
+  return numbers.front() != 0 && std::equal(numbers.begin() + 1, numbers.end(), numbers.begin());
+}
+
+/// Whatever a rank has, it takes part in the comparison. Ranks that have joined have nothing of the
+/// communicator that has grown: the others take what is their own.
+void Establishing::inherit() {
+  const std::vector<Candidate*> compared = heirs();
+  std::vector<std::unique_ptr<Inheritance>> inherited(compared.size());
+  std::vector<std::int32_t> all(compared.size()), classes(compared.size());
+  for (std::size_t i = 0; i < compared.size(); ++i) {
+    const Candidate& heir = *compared[i];
+    const std::shared_ptr<Comm>& parent = heir.made->parent;
+    if (!heir.status.is_ok() || parent->policy().name() != heir.comm->policy().name()) continue;
+    inherited[i] = inherit_from(parent);
+    if (inherited[i] == nullptr) continue;
+    all[i] = inherited[i]->number_of_all();
+    classes[i] = inherited[i]->number_of_classes();
+  }
+  const std::vector<NumberExchange> alike = ask(compared, all);
+  const std::vector<NumberExchange> alike_classes = ask(compared, classes);
+  for (std::size_t i = 0; i < compared.size(); ++i) {
+    if (!compared[i]->status.is_ok() || inherited[i] == nullptr) continue;
+    const Alike shared = are_alike(alike[i].numbers)           ? Alike::kAll
+                         : are_alike(alike_classes[i].numbers) ? Alike::kClasses
+                                                               : Alike::kNothing;
+    inherited[i]->give_to(*compared[i]->comm, shared);
+  }
+  for (Candidate& grown : candidates_) {
+    if (grown.made->grown_from == nullptr || !grown.status.is_ok()) continue;
+    const auto own = inherit_from(grown.made->grown_from);
+    if (own != nullptr) own->give_to(*grown.comm, Alike::kNothing);
+  }
+}
+
 void Establishing::finish(KnownComms known) {
   for (Candidate& candidate : candidates_) {
     if (candidate.status.is_ok()) {
@@ -430,6 +490,7 @@ void establish(const ringpressRealNccl& real, const Settings& settings, Meetings
     establishing.spread_failures();
     establishing.find_hosts();
     establishing.find_ready();
+    establishing.inherit();
     establishing.finish(known);
     return Status::ok();
   });

@@ -23,6 +23,7 @@ struct NewComm {
   std::shared_ptr<Comm> parent;      // Or: all of them are in here, so all have this library.
   std::shared_ptr<Comm> grown_from;  // The communicator whose ranks and others these are: over it
                                      // those who know the place tell the others.
+  bool is_heir = false;              // A child that goes on with its parent's ranks: shrunk.
   bool in_process = false;           // Or: all of them are in this process.
   std::string name;                  // That the program has given it; empty: none.
   Status problem;  // Why this rank can compress nothing, if it cannot. The others hear it.

@@ -16,6 +16,9 @@ using tuning::Verdict;
 // Of what a compressed call takes.
 constexpr double kCheap = 0.1;
 constexpr std::uint32_t kWantsScales = 0x100;
+// Of a class that is settled, saved; and below so many bits are its calls' bytes.
+constexpr std::size_t kSavedClassBytes = 13;
+constexpr std::size_t kMostBits = 64;
 
 /// What travels: which verdict of the class it is, and the verdict.
 std::uint64_t make_word(std::uint32_t epoch, Verdict verdict, bool wants_scales) {
@@ -86,15 +89,60 @@ StreamGuard::Key StreamGuard::key_of(const PlanRequest& request) {
   return {request.kind, request.dtype, std::bit_width(bytes) - 1};
 }
 
-/// Null if there are more classes than words for them.
 StreamGuard::Class* StreamGuard::find_class(const PlanRequest& request) {
-  const Key key = key_of(request);
+  return find_class(key_of(request));
+}
+
+/// Null if there are more classes than words for them.
+StreamGuard::Class* StreamGuard::find_class(const Key& key) {
   const auto found = classes_.find(key);
   if (found != classes_.end()) return &found->second;
   if (classes_.size() == VerdictMemory::kMost) return nullptr;
   Class calls{classes_.size(), {}, {}, 0, false, tuning::GuardJudge(worth_switching_), {}};
-  calls.calls = {request.kind, request.dtype, std::size_t{1} << std::get<int>(key)};
+  calls.calls = {std::get<CollectiveKind>(key), std::get<DType>(key),
+                 std::size_t{1} << std::get<int>(key)};
   return &classes_.emplace(key, std::move(calls)).first->second;
+}
+
+void SettledClasses::save(StateWriter& to) const {
+  to.put<std::uint64_t>(all_.size());
+  for (const auto& [key, settled] : all_) {
+    to.put(std::get<CollectiveKind>(key));
+    to.put(std::get<DType>(key));
+    to.put(static_cast<std::uint8_t>(std::get<int>(key)));
+    settled.turns.save(to);
+    to.put(settled.wants_scales);
+  }
+}
+
+void SettledClasses::load(StateReader& from) {
+  all_.clear();
+  const std::size_t count = from.get_count(kSavedClassBytes, VerdictMemory::kMost);
+  for (std::size_t i = 0; i < count && from.is_ok(); ++i) {
+    const auto kind = static_cast<CollectiveKind>(from.get_below(kCollectiveKindCount));
+    const auto dtype = static_cast<DType>(from.get_below(kDTypeCount));
+    const int bits = static_cast<int>(from.get_below(kMostBits));
+    Settled& settled = all_[{kind, dtype, bits}];
+    settled.turns.load(from);
+    settled.wants_scales = from.get<bool>();
+  }
+}
+
+SettledClasses StreamGuard::settled() const {
+  SettledClasses found;
+  for (const auto& [key, calls] : classes_) {
+    if (calls.turns.is_settled()) found.all()[key] = {calls.turns, calls.wants_scales};
+  }
+  return found;
+}
+
+void StreamGuard::adopt(SettledClasses& settled) {
+  for (const auto& [key, known] : settled.all()) {
+    Class* const calls = find_class(key);
+    if (calls == nullptr) return;
+    calls->turns = known.turns;
+    calls->wants_scales = known.wants_scales;
+  }
 }
 
 StreamGuard::Answer StreamGuard::look_at(const PlanRequest& request) {

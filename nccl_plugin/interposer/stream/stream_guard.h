@@ -23,6 +23,7 @@
 
 #include "nccl_plugin/interposer/calls/framed_call.h"
 #include "nccl_plugin/interposer/stream/stream_wait.h"
+#include "nccl_plugin/session/state/state_bytes.h"
 #include "nccl_plugin/session/tuning/guarded_class.h"
 #include "nccl_plugin/session/tuning/tuning_log.h"
 #include "ringpress/internal/device.h"
@@ -54,6 +55,23 @@ class VerdictMemory {
   Device& device_;
   std::uint64_t* device_words_ = nullptr;
   std::uint64_t* host_words_ = nullptr;
+};
+
+/// Classes of calls with a verdict that holds: the same on all ranks.
+class SettledClasses {
+ public:
+  using Key = std::tuple<CollectiveKind, DType, int>;  // The last: the bits of a call's bytes.
+  struct Settled {
+    tuning::GuardedClass turns;
+    bool wants_scales = false;
+  };
+
+  std::map<Key, Settled>& all() { return all_; }
+  void save(StateWriter& to) const;
+  void load(StateReader& from);
+
+ private:
+  std::map<Key, Settled> all_;
 };
 
 /// What start() of a call has to do for the guard.
@@ -91,6 +109,10 @@ class StreamGuard {
   Result<GuardedCall> next(const PlanRequest& request, Stream stream, std::string_view codec,
                            const Watch& watch);
 
+  SettledClasses settled() const;
+  /// Before the first call: what was settled elsewhere holds here.
+  void adopt(SettledClasses& settled);
+
  private:
   struct Slot {
     Event begin = nullptr, end = nullptr;
@@ -106,11 +128,12 @@ class StreamGuard {
     tuning::GuardJudge judge;
     std::array<Slot, tuning::GuardedClass::kSlots> slots;
   };
-  using Key = std::tuple<CollectiveKind, DType, int>;
+  using Key = SettledClasses::Key;
 
   StreamGuard(Device& device, const Settings& settings, int rank);
   static Key key_of(const PlanRequest& request);
   Class* find_class(const PlanRequest& request);
+  Class* find_class(const Key& key);
   Status receive(Class* calls, Stream stream, const Watch& watch);
   void write_verdict(Class* calls, std::string_view codec);
   bool are_scales_cheap(const Class& calls) const;

@@ -86,12 +86,12 @@ void ErrorFeedback::load(StateReader& from) {
   tensors_.load(from);
 }
 
-void ErrorFeedback::adopt(ErrorFeedback&& loaded) {
-  tags_ = std::move(loaded.tags_);
-  tensors_ = std::move(loaded.tensors_);
+void ErrorFeedback::adopt(ErrorFeedback&& other) {
+  tags_ = std::exchange(other.tags_, {});
+  tensors_.adopt(std::move(other.tensors_));
   calls_ = 0;
-  keeps_buffers_ = loaded.keeps_buffers_;
-  calls_by_shape_ = loaded.calls_by_shape_;
+  keeps_buffers_ = other.keeps_buffers_;
+  calls_by_shape_ = other.calls_by_shape_;
 }
 
 }  // namespace ringpress::nccl_plugin

@@ -58,10 +58,13 @@ class ErrorFeedback {
   void save(StateWriter& to) const;
   /// For one that keeps nothing yet. Of what `from` fails at, nothing is to be used.
   void load(StateReader& from);
-  /// Keeps what `loaded`, of the same memory and the same settings, has, and nothing else.
-  void adopt(ErrorFeedback&& loaded);
+  /// Keeps what `other`, of the same kind of memory and the same settings, has, and nothing else.
+  /// `other` keeps nothing then.
+  void adopt(ErrorFeedback&& other);
   /// What belongs to places in sequences of shapes is dropped.
   void forget_shapes() { tensors_.forget_shapes(); }
+  /// So is what is kept of projected tensors.
+  void forget_projected() { tensors_.forget_projected(); }
 
  private:
   std::optional<KeptPlace> place_of(const TensorCall& call, const TensorName& name);

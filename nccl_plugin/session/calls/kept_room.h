@@ -44,6 +44,7 @@ class KeptRoom {
   void take(const KeptPlace& place, std::size_t bytes);
   void give_back(std::size_t bytes);
   std::size_t held() const { return held_; }
+  std::size_t limit_bytes() const { return limit_bytes_; }
 
   bool has(std::size_t bytes) const;
   /// Whether a place has room for `bytes` more once all that gives way to it is gone, but for

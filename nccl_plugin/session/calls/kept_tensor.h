@@ -34,6 +34,7 @@ class ResidualMemory {
   virtual ~ResidualMemory() = default;
   /// `count` zeros, or null if there is no room.
   virtual float* allocate(std::size_t count) = 0;
+  /// Of this or another one of the same kind and device.
   virtual void free(float* memory) = 0;
 };
 /// That of the process. Lives for ever.

@@ -309,6 +309,26 @@ void KeptTensors::forget_shapes() {
   }
 }
 
+void KeptTensors::forget_projected() {
+  for (auto entry = entries_.begin(); entry != entries_.end();) {
+    const auto next = std::next(entry);
+    if (entry->memory != nullptr || !entry->state.values.empty()) erase(entry);
+    entry = next;
+  }
+}
+
+void KeptTensors::adopt(KeptTensors&& other) {
+  ResidualMemory* const memory = memory_;
+  ResidualMemory& of_other = *other.memory_;
+  *this = std::move(other);
+  other = KeptTensors(room_.limit_bytes(), of_other);
+  memory_ = memory;
+  for (KeptTensor& entry : entries_) {
+    entry.residual.get_deleter().memory = memory;
+    entry.memory.get_deleter().memory = memory;
+  }
+}
+
 void KeptTensors::halve_residuals() {
   for (KeptTensor& entry : entries_) {
     if (entry.residual == nullptr || entry.is_halved) continue;

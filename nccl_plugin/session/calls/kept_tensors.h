@@ -44,11 +44,15 @@ class KeptTensors {
   /// another order. No time is lost where that is nothing.
   void drop(CallsBy by, std::uint64_t cycle);
   void forget_shapes();
+  void forget_projected();
   void halve_residuals();
   std::size_t bytes() const { return room_.held(); }
 
   void save(StateWriter& to) const;
   void load(StateReader& from);
+  /// What `other` has, in this one's memory from now on, and nothing else. `other` has nothing
+  /// then.
+  void adopt(KeptTensors&& other);
 
  private:
   using Entries = KeptEntries;

@@ -54,4 +54,10 @@ void TrainingSteps::load(StateReader& from) {
   });
 }
 
+void TrainingSteps::adopt(TrainingSteps&& other) {
+  calls_ = std::move(other.calls_);
+  cycle_ = other.cycle_;
+  steps_ = other.steps_;
+}
+
 }  // namespace ringpress::nccl_plugin

@@ -49,6 +49,8 @@ class TrainingSteps {
   /// For one that has seen no call, with the sequence of that state. Of what `from` fails at,
   /// nothing is to be used.
   void load(StateReader& from);
+  /// What `other` has counted, with the sequence that it was asked of.
+  void adopt(TrainingSteps&& other);
 
  private:
   struct Calls {

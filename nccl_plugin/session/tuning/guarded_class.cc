@@ -47,6 +47,19 @@ GuardedStep turn_call(std::uint32_t number) {
 
 }  // namespace
 
+void GuardedClass::save(StateWriter& to) const {
+  to.put(settled_verdict() == Verdict::kExact);
+  to.put(period_);
+  to.put(made_);
+}
+
+void GuardedClass::load(StateReader& from) {
+  verdict_ = from.get<bool>() ? Verdict::kExact : Verdict::kCompress;
+  period_ = from.get<std::uint32_t>();
+  made_ = from.get<std::uint32_t>();
+  from.require(period_ <= kLastPeriod && is_settled());
+}
+
 bool is_exact_slot(std::size_t slot) {
   std::size_t first = 0;
   for (const Turn& turn : kTurns) {

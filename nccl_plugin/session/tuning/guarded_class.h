@@ -22,6 +22,7 @@
 #include <optional>
 #include <vector>
 
+#include "nccl_plugin/session/state/state_bytes.h"
 #include "ringpress/internal/tuning.h"
 
 namespace ringpress::nccl_plugin::tuning {
@@ -55,6 +56,9 @@ class GuardedClass {
   bool awaits_verdict() const;
   void apply(Verdict verdict);
   GuardedStep next();
+  /// Of one that is settled, to go on elsewhere.
+  void save(StateWriter& to) const;
+  void load(StateReader& from);
 
  private:
   std::optional<Verdict> verdict_;  // kCompress or kExact; none while there are turns.

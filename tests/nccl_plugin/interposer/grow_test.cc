@@ -2,7 +2,10 @@
 // it.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <barrier>
+#include <cstring>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -177,13 +180,138 @@ TEST(InterposerRevoke, WhatIsShrunkIsCompressedAsBefore) {
     if (rank < 2) {
       int excluded[] = {2};
       EXPECT_EQ(job.engine.real().CommShrink(comm, excluded, 1, &left, nullptr, 0), ncclSuccess);
-      job.engine.making().made_child(&left, comm, 0);
+      job.engine.making().made_shrunk(&left, comm);
     }
     three.arrive_and_wait();
     job.destroy(comm);
     if (rank == 2) return;
     EXPECT_TRUE(is_compressed(job, left, rank, two));
     job.destroy(left);
+  });
+}
+
+/// What is left out of such a gradient for long comes at once in the end: a tenth of the values is
+/// sent, and all are alike.
+struct OwedGradient {
+  std::vector<float> values = std::vector<float>(kCount, 1), sums = std::vector<float>(kCount);
+
+  /// The largest value that a call gives; all ranks get the same bytes.
+  float reduce(Job& job, ncclComm_t comm, int rank, std::barrier<>& all) {
+    static std::vector<float> of_first;
+    EXPECT_EQ(job.all_reduce(comm, values, sums), ncclSuccess);
+    if (rank == 0) of_first = sums;
+    all.arrive_and_wait();
+    EXPECT_EQ(std::memcmp(of_first.data(), sums.data(), kCount * sizeof(float)), 0);
+    all.arrive_and_wait();
+    return *std::max_element(sums.begin(), sums.end());
+  }
+};
+
+/// Shrinks three ranks to two after so many calls. Gives the largest value of each of the next
+/// ones.
+std::vector<float> shrink_after(Job& job, int calls, int calls_after) {
+  const ncclUniqueId id = job.make_id();
+  std::barrier three(3), two(2);
+  std::vector<float> largest;
+  run_threads(3, [&](int rank) {
+    const ncclComm_t comm = job.join(id, 3, rank);
+    OwedGradient gradient;
+    for (int call = 0; call < calls; ++call) gradient.reduce(job, comm, rank, three);
+    three.arrive_and_wait();
+    ncclComm_t left = nullptr;
+    if (rank < 2) {
+      int excluded[] = {2};
+      EXPECT_EQ(job.engine.real().CommShrink(comm, excluded, 1, &left, nullptr, 0), ncclSuccess);
+      job.engine.making().made_shrunk(&left, comm);
+      for (int call = 0; call < calls_after; ++call) {
+        const float value = gradient.reduce(job, left, rank, two);
+        if (rank == 0) largest.push_back(value);
+      }
+    }
+    three.arrive_and_wait();
+    job.destroy(comm);
+    if (rank < 2) job.destroy(left);
+  });
+  return largest;
+}
+
+const std::vector<std::pair<std::string, std::string>> kOwing = {
+    {"RINGPRESS_CODEC", "topk:density=0.1,select=chunk"}};
+
+/// What two ranks owe of seven gradients is more than a gradient.
+TEST(InterposerHeirs, RanksThatStayKeepTheirResiduals) {
+  Job job(make_settings(kOwing));
+  const std::vector<float> largest = shrink_after(job, 7, 3);
+  for (const float value : largest) EXPECT_GE(value, 10);
+}
+
+/// Of new buffers it is not known what they owe.
+TEST(InterposerHeirs, WhatIsOwedBelongsToItsTensor) {
+  Job job(make_settings(kOwing));
+  const ncclUniqueId id = job.make_id();
+  std::barrier three(3), two(2);
+  run_threads(3, [&](int rank) {
+    const ncclComm_t comm = job.join(id, 3, rank);
+    OwedGradient gradient, other;
+    for (int call = 0; call < 7; ++call) gradient.reduce(job, comm, rank, three);
+    ncclComm_t left = nullptr;
+    if (rank < 2) {
+      int excluded[] = {2};
+      EXPECT_EQ(job.engine.real().CommShrink(comm, excluded, 1, &left, nullptr, 0), ncclSuccess);
+      job.engine.making().made_shrunk(&left, comm);
+      EXPECT_LE(other.reduce(job, left, rank, two), 2);
+    }
+    three.arrive_and_wait();
+    job.destroy(comm);
+    if (rank < 2) job.destroy(left);
+  });
+}
+
+/// The parent of ranks that were shrunk may go on: it begins anew, and so does a shrink of it.
+TEST(InterposerHeirs, TheParentGoesOnWithoutResiduals) {
+  Job job(make_settings(kOwing));
+  const ncclUniqueId id = job.make_id();
+  std::barrier three(3), two(2);
+  run_threads(3, [&](int rank) {
+    const ncclComm_t comm = job.join(id, 3, rank);
+    OwedGradient gradient;
+    for (int call = 0; call < 7; ++call) gradient.reduce(job, comm, rank, three);
+    ncclComm_t left = nullptr;
+    if (rank < 2) {
+      int excluded[] = {2};
+      EXPECT_EQ(job.engine.real().CommShrink(comm, excluded, 1, &left, nullptr, 0), ncclSuccess);
+      job.engine.making().made_shrunk(&left, comm);
+      EXPECT_GE(gradient.reduce(job, left, rank, two), 10);
+      job.destroy(left);
+    }
+    three.arrive_and_wait();
+    gradient.reduce(job, comm, rank, three);
+    three.arrive_and_wait();
+    job.destroy(comm);
+  });
+}
+
+/// Ranks that come have none of them.
+TEST(InterposerHeirs, RanksThatAreJoinedKeepTheirResiduals) {
+  Job job(make_settings(kOwing));
+  const ncclUniqueId id = job.make_id();
+  ncclUniqueId grow_id{};
+  std::barrier has_id(3), two(2), three(3);
+  run_threads(3, [&](int rank) {
+    ncclComm_t comm = nullptr;
+    OwedGradient gradient;
+    if (rank < 2) {
+      comm = job.join(id, 2, rank);
+      for (int call = 0; call < 7; ++call) gradient.reduce(job, comm, rank, two);
+    }
+    if (rank == 0) grow_id = make_grow_id(job, comm);
+    has_id.arrive_and_wait();
+    std::optional<ncclUniqueId> own;
+    if (rank == 0) own = grow_id;
+    const ncclComm_t grown = rank < 2 ? grow(job, comm, 3, own) : join_grown(job, grow_id, 3, rank);
+    for (int call = 0; call < 3; ++call) EXPECT_GE(gradient.reduce(job, grown, rank, three), 9);
+    if (comm != nullptr) job.destroy(comm);
+    job.destroy(grown);
   });
 }
 

@@ -18,6 +18,7 @@ add_executable(interposer_test
   interposer/warm_up_test.cc
   interposer/scales_test.cc
   interposer/grow_test.cc
+  interposer/inheritance_test.cc
 )
 if(NOT RINGPRESS_SANITIZE)
   target_sources(interposer_test PRIVATE interposer/threads_test.cc)

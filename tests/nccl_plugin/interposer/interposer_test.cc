@@ -151,7 +151,7 @@ TEST(Interposer, ShrunkChildrenInherit) {
     ASSERT_EQ(job.engine.real().CommShrink(comms[rank], excluded, 1, &children[rank], nullptr,
                                            NCCL_SHRINK_DEFAULT),
               ncclSuccess);
-    job.engine.making().made_child(&children[rank], comms[rank], 0);
+    job.engine.making().made_shrunk(&children[rank], comms[rank]);
   }
   ASSERT_EQ(job.engine.group_end(), ncclSuccess);
   std::vector<float> a = make_values(0, 5000), c = make_values(2, 5000);
