@@ -218,10 +218,10 @@ StreamCallParts CallStarter::make_parts(const Call& call, const Decision& decisi
   parts.seed = parts_.settings.seed;
   if (!is_hier) parts.ring_order = parts_.policy.ring_order();
   // Also of a call that this rank cannot begin: the others have counted it.
-  parts.sequence = sequence_++;
+  parts.sequence = turns_.calls++;
   if (codec.projection != nullptr) {
     const Projection& sizes = *codec.projection->codec().projection();
-    turn_ = slice_turns_.next(tensor_of(call, call.count), sizes.cycle({call.count, {}}));
+    turn_ = turns_.slices.next(tensor_of(call, call.count), sizes.cycle({call.count, {}}));
     parts.turn = turn_.turn;
   }
   return parts;

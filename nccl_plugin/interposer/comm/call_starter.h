@@ -12,11 +12,17 @@
 
 namespace ringpress::nccl_plugin::interposer {
 
+/// Where a communicator is in what its calls go through by turns. Equal on all ranks.
+struct CallTurns {
+  std::uint64_t calls = 0;  // Compressed so far: random bits are drawn by the number of a call.
+  SliceTurns slices;        // Of calls that are projected.
+};
+
 /// Of one communicator. One thread at a time.
 class CallStarter {
  public:
   CallStarter(CommParts& parts, CallPlanner& planner)
-      : parts_(parts), planner_(planner), slice_turns_(parts.sequence) {}
+      : parts_(parts), planner_(planner), turns_{0, SliceTurns(parts.sequence)} {}
 
   /// What a call that CallPlanner::plan() has accepted needs. Fails for want of memory only if it
   /// needs_agreement(); any other error ends the communicator.
@@ -35,12 +41,7 @@ class CallStarter {
         {call.raw_bytes(), call.sent_bytes(), taken, parts_.kept_bytes(), scaled});
   }
 
-  /// Of calls that are projected.
-  SliceTurns& slice_turns() { return slice_turns_; }
-  /// Compressed calls so far: random bits are drawn by their number.
-  std::uint64_t calls_begun() const { return sequence_; }
-  /// Before the first call: so many have gone before.
-  void begin_after(std::uint64_t calls) { sequence_ = calls; }
+  CallTurns& turns() { return turns_; }
 
   /// Of calls that may be put off, which there are only where this is.
   StreamLazy& lazy() { return *parts_.lazy; }
@@ -67,9 +68,8 @@ class CallStarter {
   CommParts& parts_;
   CallPlanner& planner_;
   WhyExact exact_because_;
-  std::uint64_t sequence_ = 0;
-  SliceTurns slice_turns_;
-  SliceTurn turn_;  // Of the last one.
+  CallTurns turns_;
+  SliceTurn turn_;  // Of the last call that was projected.
 };
 
 }  // namespace ringpress::nccl_plugin::interposer

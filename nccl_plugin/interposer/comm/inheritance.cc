@@ -28,8 +28,8 @@ Inheritance::Inheritance(std::shared_ptr<Comm> parent) : parent_(std::move(paren
   classes.recurrences().save(shared);
   comm.parts_.sequence->save_shapes(shared);
   comm.planner().steps().save(shared);
-  comm.starter().slice_turns().save(shared);
-  shared.put(comm.starter().calls_begun());
+  comm.starter().turns().slices.save(shared);
+  shared.put(comm.starter().turns().calls);
   if (comm.parts_.guard != nullptr) comm.parts_.guard->settled().save(shared);
   comm.parts_.sequence->save_buffers(own);
 
@@ -47,8 +47,8 @@ void Inheritance::read(StateReader& from) {
   recurrences_.load(from);
   calls_->load_shapes(from);
   steps_.load(from);
-  slice_turns_.load(from);
-  sequence_ = from.get<std::uint64_t>();
+  turns_.slices.load(from);
+  turns_.calls = from.get<std::uint64_t>();
   if (parent_->parts_.guard != nullptr) settled_.load(from);
 }
 
@@ -61,8 +61,8 @@ void Inheritance::give_to(Comm& heir, Alike alike) noexcept {
     if (is_all) {
       classes.recurrences() = std::move(recurrences_);
       heir.planner().steps().adopt(std::move(steps_));
-      heir.starter().slice_turns().adopt(std::move(slice_turns_));
-      heir.starter().begin_after(sequence_);
+      heir.starter().turns().slices.adopt(std::move(turns_.slices));
+      heir.starter().turns().calls = turns_.calls;
       if (parts.guard != nullptr) parts.guard->adopt(settled_);
     } else {
       calls_->forget_shapes();

@@ -17,7 +17,6 @@
 #include "nccl_plugin/session/calls/call_sequence.h"
 #include "nccl_plugin/session/calls/known_classes.h"
 #include "nccl_plugin/session/calls/recurrences.h"
-#include "nccl_plugin/session/calls/slice_turns.h"
 #include "nccl_plugin/session/steps/training_steps.h"
 
 namespace ringpress::nccl_plugin::interposer {
@@ -50,8 +49,7 @@ class Inheritance {
   KnownClasses classes_;
   std::shared_ptr<CallSequence> calls_ = std::make_shared<CallSequence>();
   TrainingSteps steps_{calls_};
-  SliceTurns slice_turns_{calls_};
-  std::uint64_t sequence_ = 0;
+  CallTurns turns_{0, SliceTurns(calls_)};
   SettledClasses settled_;
 };
 

@@ -71,6 +71,10 @@ std::unique_ptr<Inheritance> inherit_from(const std::shared_ptr<Comm>& parent) {
   return made;
 }
 
+bool can_split(const ringpressRealNccl& real) {
+  return real.CommSplit != nullptr;
+}
+
 class Establishing {
  public:
   Establishing(const ringpressRealNccl& real, const Settings& settings, Meetings& meetings)
@@ -100,13 +104,11 @@ class Establishing {
   void find_names(const std::vector<Candidate*>& children);
   void split(const std::vector<Candidate*>& asked);
   void prepare_to_compress(const std::vector<Candidate*>& asked);
-  std::vector<Candidate*> heirs();
   /// Whose memory a rank exchanges its number in. A child's rank may have got none of its own, its
   /// parent's is certain.
   static Comm& helper_of(const Candidate& candidate) {
     return candidate.made->parent != nullptr ? *candidate.made->parent : *candidate.comm;
   }
-  bool can_split() const { return real_.CommSplit != nullptr; }
 
   const ringpressRealNccl& real_;
   const Settings& settings_;
@@ -335,7 +337,7 @@ void Establishing::split(const std::vector<Candidate*>& asked) {
   std::vector<Candidate*> candidates;
   for (Candidate* candidate : asked) {
     int rank = 0;
-    if (!wants_groups(settings_, can_split(), candidate->hosts)) continue;
+    if (!wants_groups(settings_, can_split(real_), candidate->hosts)) continue;
     static_cast<void>(real_.CommUserRank(candidate->made->handle, &rank));
     candidate->groups.position = find_position(candidate->hosts, rank);
     splits.push_back({candidate->made->handle, &candidate->groups});
@@ -361,7 +363,7 @@ void Establishing::find_ready() {
   std::vector<Candidate*> asked = living();
   // Decided alike on all ranks of a communicator, whether they could make what they need or not.
   std::erase_if(asked, [this](const Candidate* candidate) {
-    return !may_compress(settings_, can_split(), candidate->hosts, candidate->name);
+    return !may_compress(settings_, can_split(real_), candidate->hosts, candidate->name);
   });
   split(asked);
   prepare_to_compress(asked);
@@ -382,17 +384,6 @@ void Establishing::find_ready() {
   }
 }
 
-/// Those whose parent was shrunk. The same on all ranks.
-std::vector<Candidate*> Establishing::heirs() {
-  std::vector<Candidate*> found;
-  for (Candidate& candidate : candidates_) {
-    const bool is_one = candidate.made->is_heir &&
-                        may_compress(settings_, can_split(), candidate.hosts, candidate.name);
-    if (is_one) found.push_back(&candidate);
-  }
-  return found;
-}
-
 /// How much of what is inherited is the same on all ranks: 0 stands for nothing.
 bool are_alike(const std::vector<std::int32_t>& numbers) {
   return numbers.front() != 0 && std::equal(numbers.begin() + 1, numbers.end(), numbers.begin());
@@ -401,7 +392,12 @@ bool are_alike(const std::vector<std::int32_t>& numbers) {
 /// Whatever a rank has, it takes part in the comparison. Ranks that have joined have nothing of the
 /// communicator that has grown: the others take what is their own.
 void Establishing::inherit() {
-  const std::vector<Candidate*> compared = heirs();
+  std::vector<Candidate*> compared;  // Those whose parent was shrunk. The same on all ranks.
+  for (Candidate& candidate : candidates_) {
+    const bool is_one = candidate.made->is_heir &&
+                        may_compress(settings_, can_split(real_), candidate.hosts, candidate.name);
+    if (is_one) compared.push_back(&candidate);
+  }
   std::vector<std::unique_ptr<Inheritance>> inherited(compared.size());
   std::vector<std::int32_t> all(compared.size()), classes(compared.size());
   for (std::size_t i = 0; i < compared.size(); ++i) {

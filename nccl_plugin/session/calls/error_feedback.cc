@@ -86,9 +86,19 @@ void ErrorFeedback::load(StateReader& from) {
   tensors_.load(from);
 }
 
+void ErrorFeedback::forget_shapes() {
+  tensors_.forget([](const KeptTensor& entry) { return entry.place.by == CallsBy::kShape; });
+}
+
+void ErrorFeedback::forget_projected() {
+  tensors_.forget([](const KeptTensor& entry) {
+    return entry.memory != nullptr || !entry.state.values.empty();
+  });
+}
+
 void ErrorFeedback::adopt(ErrorFeedback&& other) {
   tags_ = std::exchange(other.tags_, {});
-  tensors_.adopt(std::move(other.tensors_));
+  tensors_ = KeptTensors(std::move(other.tensors_), memory_);
   calls_ = 0;
   keeps_buffers_ = other.keeps_buffers_;
   calls_by_shape_ = other.calls_by_shape_;

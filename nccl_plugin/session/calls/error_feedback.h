@@ -34,7 +34,7 @@ class ErrorFeedback {
   /// outlives this.
   explicit ErrorFeedback(std::size_t limit_bytes, ResidualMemory& memory = host_residual_memory(),
                          std::shared_ptr<CallSequence> sequence = std::make_shared<CallSequence>())
-      : sequence_(std::move(sequence)), tensors_(limit_bytes, memory) {}
+      : sequence_(std::move(sequence)), memory_(memory), tensors_(limit_bytes, memory) {}
 
   /// What is kept for a call, valid until the next find(). No residual if the call's place in the
   /// pattern is not certain yet; nothing if there is no room for it.
@@ -62,9 +62,9 @@ class ErrorFeedback {
   /// `other` keeps nothing then.
   void adopt(ErrorFeedback&& other);
   /// What belongs to places in sequences of shapes is dropped.
-  void forget_shapes() { tensors_.forget_shapes(); }
+  void forget_shapes();
   /// So is what is kept of projected tensors.
-  void forget_projected() { tensors_.forget_projected(); }
+  void forget_projected();
 
  private:
   std::optional<KeptPlace> place_of(const TensorCall& call, const TensorName& name);
@@ -72,6 +72,7 @@ class ErrorFeedback {
   bool may_go_by_shape(const CallPlaces& places);
 
   const std::shared_ptr<CallSequence> sequence_;
+  ResidualMemory& memory_;
   bool keeps_buffers_ = true;       // The program, as far as is known.
   std::uint64_t calls_ = 0;         // All that were asked about.
   std::size_t calls_by_shape_ = 0;  // In a row: those that the pattern of shapes explains.

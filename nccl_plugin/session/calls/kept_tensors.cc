@@ -84,6 +84,16 @@ ResidualMemory& host_residual_memory() {
   return host;
 }
 
+KeptTensors::KeptTensors(KeptTensors&& other, ResidualMemory& memory)
+    : KeptTensors(std::move(other)) {
+  other = KeptTensors(room_.limit_bytes(), *memory_);
+  memory_ = &memory;
+  for (KeptTensor& entry : entries_) {
+    entry.residual.get_deleter().memory = memory_;
+    entry.memory.get_deleter().memory = memory_;
+  }
+}
+
 std::size_t KeptTensor::bytes() const {
   return bytes_to_keep(call, {kept.residual, state.values.size(), kept.memory_count});
 }
@@ -301,31 +311,11 @@ void KeptTensors::load_entry(StateReader& from) {
   entries_.splice(entries_.end(), entries_, entries_.begin());
 }
 
-void KeptTensors::forget_shapes() {
+void KeptTensors::forget(bool (*is_one)(const KeptTensor& entry)) {
   for (auto entry = entries_.begin(); entry != entries_.end();) {
     const auto next = std::next(entry);
-    if (entry->place.by == CallsBy::kShape) erase(entry);
+    if (is_one(*entry)) erase(entry);
     entry = next;
-  }
-}
-
-void KeptTensors::forget_projected() {
-  for (auto entry = entries_.begin(); entry != entries_.end();) {
-    const auto next = std::next(entry);
-    if (entry->memory != nullptr || !entry->state.values.empty()) erase(entry);
-    entry = next;
-  }
-}
-
-void KeptTensors::adopt(KeptTensors&& other) {
-  ResidualMemory* const memory = memory_;
-  ResidualMemory& of_other = *other.memory_;
-  *this = std::move(other);
-  other = KeptTensors(room_.limit_bytes(), of_other);
-  memory_ = memory;
-  for (KeptTensor& entry : entries_) {
-    entry.residual.get_deleter().memory = memory;
-    entry.memory.get_deleter().memory = memory;
   }
 }
 

@@ -28,6 +28,8 @@ class KeptTensors {
   /// As ErrorFeedback has them.
   KeptTensors(std::size_t limit_bytes, ResidualMemory& memory)
       : room_(limit_bytes), memory_(&memory) {}
+  /// What `other` has, in this memory from now on. `other` has nothing then.
+  KeptTensors(KeptTensors&& other, ResidualMemory& memory);
 
   /// The call that comes has this position in the sequence that is repeated, see PlaceOrder.
   void follow(CallsBy by, const CallPattern& pattern, std::size_t position, std::uint64_t calls) {
@@ -43,16 +45,13 @@ class KeptTensors {
   /// What is kept of a sequence, but for what an address alone can have: the calls go on, in
   /// another order. No time is lost where that is nothing.
   void drop(CallsBy by, std::uint64_t cycle);
-  void forget_shapes();
-  void forget_projected();
+  /// `is_one(entry)`: what is dropped.
+  void forget(bool (*is_one)(const KeptTensor& entry));
   void halve_residuals();
   std::size_t bytes() const { return room_.held(); }
 
   void save(StateWriter& to) const;
   void load(StateReader& from);
-  /// What `other` has, in this one's memory from now on, and nothing else. `other` has nothing
-  /// then.
-  void adopt(KeptTensors&& other);
 
  private:
   using Entries = KeptEntries;
