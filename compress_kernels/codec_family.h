@@ -70,7 +70,7 @@ struct ErrorBound {
   std::size_t block = 1;  // Elements that share a scale.
 };
 
-/// A row of the README's table of codecs, in words for people.
+/// A row of the table in codecs.md, in words for people.
 struct CodecExample {
   std::string_view specification;
   std::string_view when_to_use;

@@ -47,7 +47,7 @@ def rounded(row):
 
 
 def described(program):
-    """The rows of the README's table of codecs, in words."""
+    """The rows of the table in compress_kernels/codecs.md, in words."""
     text = subprocess.run([program, "--describe"], text=True, capture_output=True, check=True).stdout
     return [json.loads(line) for line in text.splitlines()]
 

@@ -212,7 +212,7 @@ def main():
     parser.add_argument("--congestion", default="", help="as perf/shaped.sh has it")
     parser.add_argument("--json", type=pathlib.Path)
     parser.add_argument("--table", type=pathlib.Path, nargs="+", metavar="JSON",
-                        help="measure nothing: the README's table and figures from such files, of a cell\n"
+                        help="measure nothing: the table and figures of perf/measured.md from such files, of a cell\n"
                              "those of the last one")
     options = parser.parse_args()
     if options.table:

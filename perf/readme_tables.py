@@ -1,16 +1,17 @@
 #!/usr/bin/env python3
-"""Puts tables into README.md, between <!-- demo -->, <!-- peers -->, <!-- codecs -->,
+"""Puts tables into pages, between <!-- demo -->, <!-- front -->, <!-- peers -->, <!-- codecs -->,
 <!-- frameworks -->, <!-- roofline -->, <!-- gossip -->, <!-- fidelity --> or <!-- ddp --> and their ends.
 
-usage: readme_tables.py README.md --demo perf/results/demo.json
-       readme_tables.py README.md --peers perf/results/peers-*.json
-       readme_tables.py README.md --accuracy perf/results/accuracy.json
-                                  --speed perf/results/codec_speed.json
-       readme_tables.py README.md --frameworks perf/results/frameworks.json
-       readme_tables.py README.md --roofline perf/results/roofline.json perf/results/gpu-bench.json
-       readme_tables.py README.md --gossip perf/results/gossip-*.json
-       readme_tables.py README.md --fidelity perf/results/fidelity-{scales,tasks,warmup}.json
-       readme_tables.py README.md --ddp perf/results/train-ddp-n2.json
+usage: readme_tables.py README.md --front perf/results/demo.json
+       readme_tables.py perf/measured.md --demo perf/results/demo.json
+       readme_tables.py perf/measured.md --peers perf/results/peers-*.json
+       readme_tables.py perf/measured.md --roofline perf/results/roofline.json perf/results/gpu-bench.json
+       readme_tables.py perf/measured.md --ddp perf/results/train-ddp-n2.json
+       readme_tables.py compress_kernels/codecs.md --accuracy perf/results/accuracy.json
+                                                   --speed perf/results/codec_speed.json
+       readme_tables.py compress_kernels/codecs.md --fidelity perf/results/fidelity-{scales,tasks,warmup,long}.json
+       readme_tables.py nccl_plugin/preload/using.md --frameworks perf/results/frameworks.json
+       readme_tables.py nccl_plugin/gossip/using.md --gossip perf/results/gossip-*.json
 """
 import argparse
 import json
@@ -61,6 +62,22 @@ def newest_rows(reports):
     links = list(dict.fromkeys(report["link"] for report in reports))
     keys = sorted(found, key=lambda key: (links.index(key[0]), key[1:]))
     return [(link, ranks, found[(link, ranks, size)]) for link, ranks, size in keys]
+
+
+def front_table(demo):
+    """The largest run of a demo.json, at the settings that people begin with."""
+    run = max(demo["runs"], key=lambda run: run["rows"][0]["bytes"])
+    exact = run["rows"][0]
+    rows = []
+    for row in run["rows"]:
+        if row["setting"] not in ("none", "q8", "q4"):
+            continue
+        rows.append([f"`{row['setting']}`", f"{row['time_us'] / 1e3:.0f} ms", f"{exact['time_us'] / row['time_us']:.1f}x",
+                     f"{row['busbw']:.2f} GB/s", f"{row['wire_bytes'] / 1e6:.0f} MB", f"{row['relerr']:.1g}",
+                     "yes" if row["identical"] else "no"])
+    return (f"{exact['bytes'] / 1e6:.0f} MB of real gradients, {demo['rate']} links:\n\n" +
+            markdown(["setting", "time", "speed-up", "busbw", "sent by a rank", "relative error of one call",
+                      "all ranks agree"], rows))
 
 
 def peers_table(reports):
@@ -257,8 +274,9 @@ def replaced(text, marker, table):
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("readme", type=pathlib.Path)
+    parser.add_argument("page", type=pathlib.Path)
     parser.add_argument("--demo", type=pathlib.Path)
+    parser.add_argument("--front", type=pathlib.Path)
     parser.add_argument("--peers", type=pathlib.Path, nargs="+")
     parser.add_argument("--accuracy", type=pathlib.Path)
     parser.add_argument("--speed", type=pathlib.Path)
@@ -269,9 +287,11 @@ def main():
     parser.add_argument("--fidelity", type=pathlib.Path, nargs="+")
     parser.add_argument("--ddp", type=pathlib.Path)
     arguments = parser.parse_args()
-    text = arguments.readme.read_text(encoding="utf-8")
+    text = arguments.page.read_text(encoding="utf-8")
     if arguments.demo:
         text = replaced(text, "demo", demo_table(json.loads(arguments.demo.read_text())))
+    if arguments.front:
+        text = replaced(text, "front", front_table(json.loads(arguments.front.read_text())))
     if arguments.peers:
         reports = [json.loads(path.read_text()) for path in arguments.peers]
         text = replaced(text, "peers", peers_table(reports))
@@ -292,7 +312,7 @@ def main():
                                 ("ddp", arguments.ddp, ddp_table)):
         if path:
             text = replaced(text, marker, table(json.loads(path.read_text())))
-    arguments.readme.write_text(text, encoding="utf-8")
+    arguments.page.write_text(text, encoding="utf-8")
     return 0
 
 

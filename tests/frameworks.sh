@@ -5,7 +5,7 @@
 #      with an NCCL of its own;
 #   3. asks the dynamic linker where its calls go, beside NCCL's own wheel: without this library, with
 #      each form of preloading, and with LD_LIBRARY_PATH. Needs no GPU.
-# Then writes perf/results/frameworks.json, of which perf/readme_tables.py makes the README's table.
+# Then writes perf/results/frameworks.json, of which perf/readme_tables.py makes the table of nccl_plugin/preload/using.md.
 # Exit status: 0, done; 1, a framework does not reach NCCL as is thought; 3, no registry is reached.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."

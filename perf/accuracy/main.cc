@@ -85,7 +85,7 @@ const char* feedback_word(std::string_view specification) {
   return "";
 }
 
-/// What the README's table of codecs says of each, as a JSON line.
+/// What the table in compress_kernels/codecs.md says of each, as a JSON line.
 void describe_codecs() {
   for (const auto& entry : compress_kernels::codec_list()) {
     for (const auto& example : entry.family->examples) {

@@ -1,4 +1,4 @@
-"""The table of a training's methods, for ddp.py and the README."""
+"""The table of a training's methods, for ddp.py and perf/measured.md."""
 import statistics
 
 LAST_LOSSES = 20  # Whose mean is said to be the loss at the end.

@@ -218,7 +218,7 @@ TEST(Lloyd, SumsOverflowAsTheyDoWithoutCompression) {
   EXPECT_TRUE(std::isinf(testing::to_floats(values.data(), count, DType::kFloat16)[100]));
 }
 
-/// What the grid is for: figures of issue and README, here for one draw.
+/// What the grid is for: figures of codecs.md, here for one draw.
 TEST(Lloyd, BeatsMaxMinAtFourBits) {
   const auto gaussian = draw(1 << 18, std::normal_distribution<double>());
   const auto student = draw(1 << 18, std::student_t_distribution<double>(3));

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Fails on a folder without a page, a page of more than 60 lines, and a link that leads nowhere.
+"""Fails on a folder without a page, a page of more than 60 lines (the README: 200), and a link that leads nowhere.
 
 Each folder has a page: README.md says what is in it, what it promises and what it may include. In
 tests that holds for the upper level alone, as its folders mirror those that they test.
@@ -10,6 +10,7 @@ import sys
 import tree
 
 LIMIT = 60
+LIMIT_OF_README = 200
 NESTED = ("include/ringpress", "compress_kernels", "ring", "tuner", "nccl_plugin", "perf")
 WITHOUT = {"include"}
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s#]*)(#[^)\s]*)?\)")
@@ -59,6 +60,9 @@ def main():
             findings.append(f"{folder}: has no README.md")
         elif (lines := len(page.read_text().splitlines())) > LIMIT:
             findings.append(f"{folder}/README.md: {lines} lines, the limit is {LIMIT}")
+    lines = len((tree.ROOT / "README.md").read_text().splitlines())
+    if lines > LIMIT_OF_README:
+        findings.append(f"README.md: {lines} lines, the limit is {LIMIT_OF_README}")
     pages = [tree.ROOT / "README.md", *(tree.ROOT / path for path in tree.files(tree.ROOT, (".md",)))]
     for page in pages:
         findings += [f"{page.relative_to(tree.ROOT)}: {link}" for link in broken_links(page)]

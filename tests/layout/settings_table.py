@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""The table of settings in README.md, made from include/ringpress/internal/settings.inc.
+"""The table of settings in nccl_plugin/session/settings/settings.md, made from include/ringpress/internal/settings.inc.
 
-usage: settings_table.py --check README.md    fails if the table there is not the current one
-       settings_table.py --write README.md    puts the current one there
+usage: settings_table.py --check PAGE    fails if the table there is not the current one
+       settings_table.py --write PAGE    puts the current one there
        settings_table.py --self-test
 The table stands between <!-- settings --> and <!-- /settings -->.
 """

@@ -53,10 +53,10 @@ class Accuracy(unittest.TestCase):
         self.assertEqual(accuracy.family("q4:grid=minmax,block=512"), "qB minmax of 512")
         self.assertEqual(accuracy.family("qsgd:round=zero"), "qsgd")
 
-    def test_the_readmes_table_has_a_row_for_each_codec(self):
+    def test_the_table_of_the_codecs_has_a_row_for_each_codec(self):
         described = [json.loads(line)["codec"] for line in run("--describe")[1].splitlines()]
-        readme = (PERF.parent / "README.md").read_text(encoding="utf-8")
-        table = readme.partition("<!-- codecs -->")[2].partition("<!-- /codecs -->")[0]
+        page = (PERF.parent / "compress_kernels" / "codecs.md").read_text(encoding="utf-8")
+        table = page.partition("<!-- codecs -->")[2].partition("<!-- /codecs -->")[0]
         self.assertEqual(re.findall(r"^\| `([^`]+)` \|", table, re.MULTILINE), described)
         for name in run("--list")[1].split():
             rows = [row for row in described if row.partition(":")[0] == name]

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""usage: tables_test.py PERF_DIR   Tests of the demo's report, its page, and the README's tables."""
+"""usage: tables_test.py PERF_DIR   Tests of the demo's report, its page, and the pages' tables."""
 import json
 import os
 import pathlib
@@ -113,14 +113,17 @@ class Readme(unittest.TestCase):
         self.assertIn("on an H200", table)
         self.assertIn("| 20.0 | 0.93, issue | 0.75 |", table)
 
-    def test_kept_results_are_those_of_the_readme(self):
-        text = (PERF.parent / "README.md").read_text(encoding="utf-8")
-        for marker, file, table in (("frameworks", "frameworks", readme_tables.frameworks_table),
-                                    ("ddp", "train-ddp-n2", readme_tables.ddp_table)):
+    def test_kept_results_are_those_of_the_pages(self):
+        for page, marker, file, table in (
+                ("nccl_plugin/preload/using.md", "frameworks", "frameworks", readme_tables.frameworks_table),
+                ("README.md", "front", "demo", readme_tables.front_table),
+                ("perf/measured.md", "ddp", "train-ddp-n2", readme_tables.ddp_table)):
+            text = (PERF.parent / page).read_text(encoding="utf-8")
             kept = json.loads((PERF / "results" / f"{file}.json").read_text(encoding="utf-8"))
             self.assertEqual(text, readme_tables.replaced(text, marker, table(kept)), marker)
         kept = [json.loads((PERF / "results" / f"{file}.json").read_text(encoding="utf-8"))
                 for file in ("roofline", "gpu-bench")]
+        text = (PERF.parent / "perf" / "measured.md").read_text(encoding="utf-8")
         table = readme_tables.roofline_table(*kept)
         self.assertEqual(text, readme_tables.replaced(text, "roofline", table))
 

@@ -10,7 +10,7 @@
 // each rank. Frames of a pair arrive in order, so votes need no round of their own; those that were
 // not waited for are collected when the all-reduce has ended, and are there by then. That saves the
 // latency of a round; of N ranks each sends N - 1 frames, which is more processor's time than an
-// all-reduce of votes by doubling where N is 4, 8, or 16 and more (README has figures of N = 4).
+// all-reduce of votes by doubling where N is 4, 8, or 16 and more (using.md has figures of N = 4).
 #ifndef NCCL_PLUGIN_SESSION_LAZY_LAZY_VOTES_H_
 #define NCCL_PLUGIN_SESSION_LAZY_LAZY_VOTES_H_
 

@@ -26,6 +26,9 @@ set_tests_properties(command.install PROPERTIES TIMEOUT 200)
 add_test(NAME command.explain
          COMMAND Python3::Interpreter -B ${CMAKE_CURRENT_SOURCE_DIR}/command/explain_test.py
                  $<TARGET_FILE:ringpress_command>)
+add_test(NAME command.readme
+         COMMAND Python3::Interpreter -B ${CMAKE_CURRENT_SOURCE_DIR}/command/readme_commands_test.py
+                 $<TARGET_FILE:ringpress_command> ${PROJECT_SOURCE_DIR})
 add_test(NAME command.plan
          COMMAND Python3::Interpreter -B ${CMAKE_CURRENT_SOURCE_DIR}/command/plan_test.py
                  $<TARGET_FILE:ringpress_command> ${PROJECT_SOURCE_DIR}/perf)

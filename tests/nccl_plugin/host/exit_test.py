@@ -157,7 +157,7 @@ class Endings(unittest.TestCase):
             self.assertGreater(left.lines[0]["unsent_tensors"], 0)
 
     def test_an_end_without_exit_leaves_nothing(self):
-        """Which is said in the README."""
+        """Which is said in session/calls/compressed.md."""
         self.assertEqual(left_by("_exit").lines, [])
 
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Builds and runs the C program of README.md with the commands that stand below it.
+"""Builds and runs the C program of nccl_plugin/host/using.md with the commands that stand below it.
 
-usage: readme_example_test.py README INCLUDE_FOLDER LIBRARY_FOLDER
+usage: readme_example_test.py PAGE INCLUDE_FOLDER LIBRARY_FOLDER
 """
 
 import json
@@ -18,12 +18,12 @@ def blocks_of(page, language):
 
 def only(blocks, word):
     found = [block for block in blocks if word in block]
-    assert len(found) == 1, f"{len(found)} blocks of README.md hold {word!r}"
+    assert len(found) == 1, f"{len(found)} blocks of the page hold {word!r}"
     return found[0]
 
 
 def lay_out_tree(folder, include, library):
-    """The names that the README's commands use, and no others."""
+    """The names that the page's commands use, and no others."""
     os.symlink(include, os.path.join(folder, "include"))
     os.mkdir(os.path.join(folder, "build"))
     os.symlink(library, os.path.join(folder, "build", "lib"))

@@ -111,7 +111,7 @@ TEST(CommunicatorPieces, AreExactWhereNoCodecFits) {
   }
 }
 
-// As the README's table says of their error feedback: no.
+// As the table in compress_kernels/codecs.md says of their error feedback: no.
 TEST(CommunicatorPieces, GoByCodecsThatNeedNoErrorFeedback) {
   for (const char* const codec : {"bf16", "fp16"}) {
     for (const auto known : {PiecewiseTensor::Known::kExtent, PiecewiseTensor::Known::kPadded}) {
