@@ -228,6 +228,7 @@ Status MeshCommunicator::reduce_scatter(const void* send, void* receive, std::si
 
 Status MeshCommunicator::all_gather(const void* send, void* receive, std::size_t send_count,
                                     DType dtype) {
+  session_.call_sequence->begin_call();
   RINGPRESS_ASSIGN_OR_RETURN(PreparedCall call,
                              calls_.prepare(CollectiveKind::kAllGather, send_count, dtype, {}, -1));
   if (send_count == 0) return calls_.finish(call, Status::ok());
@@ -239,6 +240,7 @@ Status MeshCommunicator::all_gather(const void* send, void* receive, std::size_t
 
 Status MeshCommunicator::broadcast(const void* send, void* receive, std::size_t count, DType dtype,
                                    int root) {
+  session_.call_sequence->begin_call();
   RINGPRESS_ASSIGN_OR_RETURN(PreparedCall call,
                              calls_.prepare(CollectiveKind::kBroadcast, count, dtype, {}, root));
   if (count == 0) return calls_.finish(call, Status::ok());
@@ -247,6 +249,7 @@ Status MeshCommunicator::broadcast(const void* send, void* receive, std::size_t 
 
 Status MeshCommunicator::reduce(const void* send, void* receive, std::size_t count, DType dtype,
                                 Reduction reduction, int root) {
+  session_.call_sequence->begin_call();
   RINGPRESS_ASSIGN_OR_RETURN(
       PreparedCall call, calls_.prepare(CollectiveKind::kReduce, count, dtype, reduction, root));
   if (count == 0) return calls_.finish(call, Status::ok());

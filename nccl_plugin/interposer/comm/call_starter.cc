@@ -135,7 +135,8 @@ Result<StreamCallPointer> CallStarter::start_of_step(const PlannedCall& planned)
     inner = make_exact_call(parts_.real, call);
     steps.time(tensor, call.stream, is_by_rule, &frame);
   } else if (!decision.is_compressed()) {
-    inner = start_exactly(planned, decision.why.reason);
+    inner = start_exactly(
+        planned, planned.gains_nothing() ? ExactReason::kNothingGained : decision.why.reason);
     steps.time(tensor, call.stream, is_by_rule, &frame);
   } else if (planned.takes_turn) {
     RINGPRESS_ASSIGN_OR_RETURN(inner, start_in_turn(planned));

@@ -22,6 +22,7 @@ constexpr std::size_t kPreparedElements = 8 * 1024 * 1024;
 ToKeep PreparedCodec::to_keep(const Decision& decision, std::size_t count) const {
   ToKeep wanted;
   wanted.codec = of_tensor().specification();
+  wanted.is_projected = projection != nullptr;
   wanted.residual = decision.error_feedback && !of_tensor().traits().lossless;
   if (projection != nullptr) wanted.memory_count = projection_state_floats(*projection, count);
   return wanted;

@@ -28,21 +28,25 @@ enum class Alike : std::uint8_t { kNothing, kClasses, kAll };
 class Inheritance {
  public:
   /// Copies what `parent` knows, and leaves its residuals where they are. No call of it is under
-  /// way in another thread, now and while give_to() runs.
-  explicit Inheritance(std::shared_ptr<Comm> parent);
+  /// way in another thread, now and while give() runs. `heir`: of the same device and the same
+  /// settings, able to compress, and without a call so far. What has to be equal on all ranks has
+  /// the memory that it needs there from now on.
+  Inheritance(std::shared_ptr<Comm> parent, std::shared_ptr<Comm> heir);
 
   /// For the ranks to compare; more than 0. Of all that they share, and of the classes of calls.
   std::int32_t number_of_all() const { return number_of_all_; }
   std::int32_t number_of_classes() const { return number_of_classes_; }
 
-  /// The parent keeps nothing of tensors then: its next calls begin anew. `heir`: of the same
-  /// device and the same settings, able to compress, and without a call so far. Once.
-  void give_to(Comm& heir, Alike alike) noexcept;
+  /// The parent keeps nothing of tensors then: its next calls begin anew. Once.
+  void give(Alike alike) noexcept;
 
  private:
   void read(StateReader& from);
+  void give_shared(Alike alike) noexcept;
+  void give_own(Alike alike) noexcept;
 
   const std::shared_ptr<Comm> parent_;
+  const std::shared_ptr<Comm> heir_;
   std::int32_t number_of_all_ = 0;
   std::int32_t number_of_classes_ = 0;
   Recurrences recurrences_;

@@ -62,10 +62,11 @@ std::int32_t number_of(const std::string& name) {
 }
 
 /// Null: there is no memory for it.
-std::unique_ptr<Inheritance> inherit_from(const std::shared_ptr<Comm>& parent) {
+std::unique_ptr<Inheritance> make_inheritance(const std::shared_ptr<Comm>& parent,
+                                              const std::shared_ptr<Comm>& heir) {
   std::unique_ptr<Inheritance> made;
   warn_if_failed("residuals of a communicator are not taken over", catch_all([&] {
-                   made = std::make_unique<Inheritance>(parent);
+                   made = std::make_unique<Inheritance>(parent, heir);
                    return Status::ok();
                  }));
   return made;
@@ -404,7 +405,7 @@ void Establishing::inherit() {
     const Candidate& heir = *compared[i];
     const std::shared_ptr<Comm>& parent = heir.made->parent;
     if (!heir.status.is_ok() || parent->policy().name() != heir.comm->policy().name()) continue;
-    inherited[i] = inherit_from(parent);
+    inherited[i] = make_inheritance(parent, heir.comm);
     if (inherited[i] == nullptr) continue;
     all[i] = inherited[i]->number_of_all();
     classes[i] = inherited[i]->number_of_classes();
@@ -416,12 +417,12 @@ void Establishing::inherit() {
     const Alike shared = are_alike(alike[i].numbers)           ? Alike::kAll
                          : are_alike(alike_classes[i].numbers) ? Alike::kClasses
                                                                : Alike::kNothing;
-    inherited[i]->give_to(*compared[i]->comm, shared);
+    inherited[i]->give(shared);
   }
   for (Candidate& grown : candidates_) {
     if (grown.made->grown_from == nullptr || !grown.status.is_ok()) continue;
-    const auto own = inherit_from(grown.made->grown_from);
-    if (own != nullptr) own->give_to(*grown.comm, Alike::kNothing);
+    const auto own = make_inheritance(grown.made->grown_from, grown.comm);
+    if (own != nullptr) own->give(Alike::kNothing);
   }
 }
 

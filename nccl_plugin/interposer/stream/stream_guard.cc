@@ -136,12 +136,16 @@ SettledClasses StreamGuard::settled() const {
   return found;
 }
 
-void StreamGuard::adopt(SettledClasses& settled) {
+void StreamGuard::prepare(SettledClasses& settled) {
+  for (const auto& [key, known] : settled.all()) find_class(key);
+}
+
+void StreamGuard::adopt(SettledClasses& settled) noexcept {
   for (const auto& [key, known] : settled.all()) {
-    Class* const calls = find_class(key);
-    if (calls == nullptr) return;
-    calls->turns = known.turns;
-    calls->wants_scales = known.wants_scales;
+    const auto found = classes_.find(key);
+    if (found == classes_.end()) continue;
+    found->second.turns = known.turns;
+    found->second.wants_scales = known.wants_scales;
   }
 }
 

@@ -110,8 +110,10 @@ class StreamGuard {
                            const Watch& watch);
 
   SettledClasses settled() const;
-  /// Before the first call: what was settled elsewhere holds here.
-  void adopt(SettledClasses& settled);
+  /// Before the first call: what was settled elsewhere holds here. prepare() has the memory made
+  /// for it.
+  void prepare(SettledClasses& settled);
+  void adopt(SettledClasses& settled) noexcept;
 
  private:
   struct Slot {

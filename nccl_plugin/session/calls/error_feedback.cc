@@ -92,7 +92,8 @@ void ErrorFeedback::forget_shapes() {
 
 void ErrorFeedback::forget_projected() {
   tensors_.forget([](const KeptTensor& entry) {
-    return entry.memory != nullptr || !entry.state.values.empty();
+    const bool has_state = entry.memory != nullptr || !entry.state.values.empty();
+    return has_state || entry.kept.is_projected;
   });
 }
 

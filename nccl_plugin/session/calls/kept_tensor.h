@@ -18,6 +18,7 @@ struct ToKeep {
   std::size_t state_count = 0;   // Floats of ProjectionState.
   std::size_t memory_count = 0;  // Floats of ResidualMemory, zero at first, beside the residual.
   std::string_view codec = {};   // Its specification, to warn of what it loses without.
+  bool is_projected = false;     // Its codec projects.
 };
 
 /// What is kept of a tensor. Null: nothing of the kind.

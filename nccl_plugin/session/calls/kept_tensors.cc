@@ -88,9 +88,13 @@ KeptTensors::KeptTensors(KeptTensors&& other, ResidualMemory& memory)
     : KeptTensors(std::move(other)) {
   other = KeptTensors(room_.limit_bytes(), *memory_);
   memory_ = &memory;
+  room_ = KeptRoom(room_.limit_bytes());
   for (KeptTensor& entry : entries_) {
     entry.residual.get_deleter().memory = memory_;
     entry.memory.get_deleter().memory = memory_;
+    room_.take(entry.place, entry.bytes());
+    entry.used = entry.gap = 0;
+    if (entry.place.is_named()) room_.note_use(&entry);
   }
 }
 
@@ -105,6 +109,7 @@ KeptTensor* KeptTensors::look_up(const KeptPlace& place, const ToKeep& wanted) {
   const Entries::iterator entry = found->second;
   entries_.splice(entries_.begin(), entries_, entry);
   entry->passes = 0;
+  entry->kept.is_projected = entry->kept.is_projected || wanted.is_projected;
   if (place.is_named()) room_.note_use(&*entry);
   fit_state(&*entry, wanted.state_count);
   return &*entry;
@@ -158,16 +163,17 @@ KeptTensor* KeptTensors::insert(const KeptPlace& place, const TensorCall& call,
     room_.go_without(bytes, place, wanted.codec, entries_);
     return nullptr;
   }
-  KeptTensor entry{place,
-                   call,
-                   {wanted.residual, wanted.state_count, wanted.memory_count},
-                   {nullptr, FreeFloats{memory_}},
-                   {nullptr, FreeFloats{memory_}},
-                   {std::vector<float>(wanted.state_count), 0, 0},
-                   false,
-                   0,
-                   0,
-                   0};
+  KeptTensor entry{
+      place,
+      call,
+      {wanted.residual, wanted.state_count, wanted.memory_count, {}, wanted.is_projected},
+      {nullptr, FreeFloats{memory_}},
+      {nullptr, FreeFloats{memory_}},
+      {std::vector<float>(wanted.state_count), 0, 0},
+      false,
+      0,
+      0,
+      0};
   if (wanted.residual) entry.residual.reset(allocate(call.count, place));
   if (wanted.memory_count > 0) entry.memory.reset(allocate(wanted.memory_count, place));
   // Out of memory: the call goes without.

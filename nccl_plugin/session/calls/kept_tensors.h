@@ -28,7 +28,8 @@ class KeptTensors {
   /// As ErrorFeedback has them.
   KeptTensors(std::size_t limit_bytes, ResidualMemory& memory)
       : room_(limit_bytes), memory_(&memory) {}
-  /// What `other` has, in this memory from now on. `other` has nothing then.
+  /// What `other` has, in this memory from now on, for calls that are counted anew. `other` has
+  /// nothing then.
   KeptTensors(KeptTensors&& other, ResidualMemory& memory);
 
   /// The call that comes has this position in the sequence that is repeated, see PlaceOrder.

@@ -68,12 +68,12 @@ std::vector<bool> steps_of_heir(Alike alike) {
     EXPECT_TRUE(is_compressed);
     const std::shared_ptr<Comm> heir = make_heir(settings, comm);
     auto& mine = inherited[static_cast<std::size_t>(rank)];
-    mine = std::make_unique<Inheritance>(comm);
+    mine = std::make_unique<Inheritance>(comm, heir);
     two.arrive_and_wait();
     EXPECT_EQ(inherited[0]->number_of_all(), inherited[1]->number_of_all());
     EXPECT_EQ(inherited[0]->number_of_classes(), inherited[1]->number_of_classes());
     EXPECT_GT(mine->number_of_classes(), 0);
-    mine->give_to(*heir, alike);
+    mine->give(alike);
     for (int step = 0; step < 12; ++step) {
       const bool is_step_compressed = buckets.step(heir);
       if (rank == 0) compressed.push_back(is_step_compressed);
@@ -105,9 +105,11 @@ TEST(InterposerInheritance, ANumberTellsRanksAtOtherCalls) {
     HeirBuckets buckets(rank);
     for (int step = 0; step < 3; ++step) buckets.step(comm);
     if (rank == 1) ++comm->starter().turns().calls;
-    const Inheritance inherited(comm);
+    const std::shared_ptr<Comm> heir = make_heir(settings, comm);
+    const Inheritance inherited(comm, heir);
     all[static_cast<std::size_t>(rank)] = inherited.number_of_all();
     classes[static_cast<std::size_t>(rank)] = inherited.number_of_classes();
+    EXPECT_EQ(recording_nccl().CommDestroy(heir->handle()), ncclSuccess);
   });
   EXPECT_NE(all[0], all[1]);
   EXPECT_EQ(classes[0], classes[1]);
@@ -127,7 +129,7 @@ TEST(InterposerInheritance, ResidualsAreOnesOwn) {
         EXPECT_EQ(all_reduce(comm, ones, sum, ncclSum), ncclSuccess);
       }
       const std::shared_ptr<Comm> heir = make_heir(settings, comm);
-      Inheritance(comm).give_to(*heir, alike);
+      Inheritance(comm, heir).give(alike);
       EXPECT_EQ(all_reduce(heir, ones, sum, ncclSum), ncclSuccess);
       EXPECT_GE(*std::max_element(sum.begin(), sum.end()), 10);
       two.arrive_and_wait();
@@ -158,6 +160,8 @@ TEST(InterposerInheritance, VerdictsThatHoldGoOn) {
   const auto guard = StreamGuard::make(*device, settings, 0).value();
   PlanRequest request;
   request.count = 20000;
+  EXPECT_EQ(guard->look_at(request), StreamGuard::Answer::kAsk);
+  guard->prepare(loaded);
   EXPECT_EQ(guard->look_at(request), StreamGuard::Answer::kAsk);
   guard->adopt(loaded);
   EXPECT_EQ(guard->look_at(request), StreamGuard::Answer::kExact);

@@ -6,6 +6,7 @@ set(session_tests
   calls/call_sequence_test.cc
   calls/communicator_feedback_test.cc
   calls/error_feedback_test.cc
+  calls/feedback_adoption_test.cc
   calls/feedback_identity_test.cc
   calls/recurrences_test.cc
   calls/savings_test.cc
