@@ -62,9 +62,9 @@ class ParameterValues {
 
 /// The largest error that one encoding makes in a finite block, as a sum of shares.
 struct ErrorBound {
-  double of_value = 0;      // Of one value x: times |x|;
-  double of_magnitude = 0;  // times the largest |x| of its block;
-  double of_range = 0;      // times (largest x - smallest x) of its block;
+  double of_value = 0;      // For one value x: times |x|.
+  double of_magnitude = 0;  // Times the largest |x| of its block.
+  double of_range = 0;      // Times (largest x - smallest x) of its block.
   double absolute = 0;
   double of_norm = 0;     // Of a block: l2 norm of all errors, times the l2 norm of its values.
   std::size_t block = 1;  // Elements that share a scale.

@@ -30,8 +30,8 @@ struct TileMemory {
   std::uint32_t before[kMarkWords];  // Elements that are sent of the words before.
   std::uint32_t map[kMapWords];      // High bits that are read. In writing: of the lowest class.
   std::uint32_t map_before[kMapWords];
-  std::uint32_t largest;        // Magnitudes of what is sent,
-  std::uint32_t from_infinity;  // and how far below infinity the smallest is.
+  std::uint32_t largest;        // The largest magnitude of what is sent.
+  std::uint32_t from_infinity;  // How far below infinity the smallest one is.
   std::uint32_t lowest;         // Threshold.
   std::uint32_t quota;
 };

@@ -11,8 +11,8 @@ struct QsgdDeviceParameters {
   qsgd::Parameters codec;
   Contributions form;
   Contributions part;  // What a hop adds.
-  int width = 0;       // Bits of a code of `form`,
-  int part_width = 0;  // of `part`.
+  int width = 0;       // Bits of a code of `form`.
+  int part_width = 0;  // Bits of a code of `part`.
 };
 
 inline QsgdDeviceParameters device_parameters(const qsgd::Parameters& codec, Contributions form,

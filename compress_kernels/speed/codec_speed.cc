@@ -68,8 +68,8 @@ class Summaries {
 
  private:
   const Agreement* agreement_;
-  std::vector<std::uint64_t> tensor_;  // Of a codec that looks at a tensor as a whole first,
-  std::vector<std::uint64_t> chunk_;   // or at each chunk.
+  std::vector<std::uint64_t> tensor_;  // Of a codec that looks at a tensor as a whole first.
+  std::vector<std::uint64_t> chunk_;   // Of one that looks at each chunk.
   std::size_t chunk_count_ = 0;        // Values that chunk_ is of.
 };
 

@@ -28,8 +28,8 @@ struct Selection {
   std::size_t count = 0;
   std::uint32_t index[kCapacity];  // From the start of the segment.
   float value[kCapacity];
-  float decoded[kCapacity];      // What is on the wire for it: write_segment() fills it in,
-  std::uint32_t gap[kCapacity];  // and the elements between it and the one before.
+  float decoded[kCapacity];      // What is on the wire for it. write_segment() fills it in.
+  std::uint32_t gap[kCapacity];  // The elements between it and the one before, filled in too.
 };
 
 /// A part of a Source, at most a segment.

@@ -36,8 +36,9 @@ constexpr bool kFusesBlocks = kLanes == 16;
 struct FusedArgs {
   std::size_t blocks = 0;
   const void* values = nullptr;
-  const std::byte* added_units = nullptr;     // The scales of a contribution that is added, and
-  const std::uint8_t* added_codes = nullptr;  // its codes; loads may reach 16 bytes past the last.
+  const std::byte* added_units = nullptr;  // The scales of a contribution that is added, and
+  const std::uint8_t* added_codes =
+      nullptr;  // Codes of what is added. Loads may reach 16 bytes past the last.
   std::byte* units = nullptr;
   std::uint8_t* codes = nullptr;  // Stores may reach kSlack bytes past the last code.
   float* residual = nullptr;      // Extra::kResidual only.

@@ -38,9 +38,9 @@ using ringpress::nccl_plugin::gossip::workers_maker;
 using ringpress::nccl_plugin::gossip::WorkersMaker;
 
 struct ringpressGossip {
-  std::unique_ptr<Workers> workers;  // Null: a communicator of this library,
-  ncclComm_t handle = nullptr;       // looked up at each call: it may have ended,
-  std::weak_ptr<ncclComm> maker;     // and another one may have its address.
+  std::unique_ptr<Workers> workers;  // Null: the communicator is this library's.
+  ncclComm_t handle = nullptr;       // It is looked up at each call, as it may have ended.
+  std::weak_ptr<ncclComm> maker;     // Another communicator may have its address.
   std::mutex mutex;                  // Of the calls, and of what follows.
   std::unique_ptr<Gossip> gossip;
 };

@@ -12,6 +12,7 @@
 #include "nccl_plugin/host/group.h"
 #include "nccl_plugin/host/registry.h"
 #include "nccl_plugin/host/translate.h"
+#include "nccl_plugin/session/start_line.h"
 #include "ringpress/internal/communicator.h"
 #include "ringpress/internal/export.h"
 #include "ringpress/internal/log.h"
@@ -51,7 +52,10 @@ Status join(ncclComm_t* out, const Join& request, const Configuration& configura
   return submit_setup(
       comm, {comm, out, [comm, request, settings = std::move(settings)]() -> Status {
                auto made = Communicator::create(request.id, request.rank, request.size, settings);
-               if (made.is_ok()) return comm->attach(std::move(made).value(), request.id);
+               if (made.is_ok()) {
+                 say_start(settings, request.rank, request.size, made.value()->crosses_hosts());
+                 return comm->attach(std::move(made).value(), request.id);
+               }
                log_line(LogLevel::kError, "rank %d of %d: %s", request.rank, request.size,
                         made.status().message().c_str());
                return made.status();

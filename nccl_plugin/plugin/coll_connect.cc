@@ -112,8 +112,8 @@ struct Vote {
   std::int32_t part = 0;       // TensorPart: the least that NCCL tells any node.
   std::int32_t is_too_late = 0;
   std::int32_t channels = 0;      // guaranteed_channels() of a node, and of node 0 in its answer.
-  std::int32_t differing = -1;    // A node that has others than node 0, or -1,
-  std::int32_t its_channels = 0;  // and how many.
+  std::int32_t differing = -1;    // A node that has others than node 0; -1: there is none.
+  std::int32_t its_channels = 0;  // How many it has.
 };
 
 Transfer transfer_of(bool is_send, Vote* vote, int peer) {

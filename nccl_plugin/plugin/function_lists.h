@@ -22,8 +22,8 @@ constexpr const char* kProtocolNames[] = {"LL", "LL128", "Simple"};
 struct AllReduceChoice {
   std::vector<std::string> left;  // Of the names that were given, in their order.
   std::string refused;            // The part for which NCCL refuses the value; else empty.
-  bool is_told = false;           // An entry is for all-reduces, or for all functions,
-  bool names_some = false;        // and names something.
+  bool is_told = false;           // An entry is for all-reduces, or for all functions.
+  bool names_some = false;        // That entry names something.
 
   bool has(std::string_view name) const;
 };
@@ -35,8 +35,8 @@ bool names_some_for_all_reduces(const char* value);
 
 /// What is set of NCCL's variables for algorithms. Null: it is not.
 struct AlgorithmVariables {
-  const char* algorithms = nullptr;         // NCCL_ALGO,
-  const char* protocols = nullptr;          // NCCL_PROTO,
+  const char* algorithms = nullptr;         // NCCL_ALGO.
+  const char* protocols = nullptr;          // NCCL_PROTO.
   const char* symmetric_kernels = nullptr;  // NCCL_SYM_KERNEL.
 };
 /// What NCCL 2.31 and later leave to all-reduces with the protocol Simple; no value is refused.

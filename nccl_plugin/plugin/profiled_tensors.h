@@ -104,8 +104,8 @@ class ProfiledTensors {
     std::size_t channel_count = 0;
     std::size_t steps = 0;
     std::size_t chunk_bytes = 0;
-    std::uintptr_t last_address = 0;  // Of the last new channel,
-    std::uintptr_t stride = 0;        // and how far apart those of all neighbours are.
+    std::uintptr_t last_address = 0;  // Of the last new channel.
+    std::uintptr_t stride = 0;        // How far apart the addresses of all neighbours are.
     std::intptr_t first_piece = 0;    // Of the first channel alone: where its first piece was.
     std::size_t taken = 0;            // Pieces.
     std::size_t references = 0;       // That refer to it.
@@ -129,8 +129,8 @@ class ProfiledTensors {
   /// Where a piece comes.
   struct Found {
     Profiled* profiled = nullptr;  // May be null.
-    std::size_t channel = 0;       // That a address near it is of,
-    std::intptr_t away = 0;        // and how far behind that address it is.
+    std::size_t channel = 0;       // The channel that an address near it is of.
+    std::intptr_t away = 0;        // How far behind that address it is.
   };
   static constexpr std::size_t kOtherDirection = kMostChannels;  // As a channel: no piece's.
   using ChannelRecords = std::map<std::uintptr_t, ChannelRecord>;

@@ -55,8 +55,8 @@ class Clocks {
 
   const Job& job_;
   std::size_t next_ = 0;
-  double computed_;    // When the compute so far has ended,
-  double called_ = 0;  // and the calls.
+  double computed_;    // When the compute so far has ended.
+  double called_ = 0;  // When the calls so far have ended.
 };
 
 double step_seconds(const Job& job, const std::vector<double>& calls) {
@@ -68,8 +68,8 @@ double step_seconds(const Job& job, const std::vector<double>& calls) {
 /// The options that compress and those that do not, of which one each is there.
 struct Ways {
   std::vector<double> seconds;  // Of each option.
-  std::size_t exact = 0;        // The option that takes least of those that do not compress,
-  std::size_t least = 0;        // and of all.
+  std::size_t exact = 0;        // The option that takes least of those that do not compress.
+  std::size_t least = 0;        // The option that takes least of all.
 };
 
 Ways ways_of(const Job& job, const std::vector<Option>& options, std::size_t tensor) {

@@ -56,7 +56,7 @@ struct CodecTraits {
 /// A form in a world of one rank stands alone: whatever it takes to decode it is in its bytes.
 /// In a larger world, codecs with an agreement() leave out what the ranks have agreed on.
 struct Contributions {
-  std::size_t summed = 1;  // Ranks whose values it holds (at most, if the codec is not summable);
+  std::size_t summed = 1;  // Ranks whose values it holds (at most, if the codec is not summable).
                            // `world` also for values of one rank that are complete (all-gather).
   std::size_t world = 1;   // Ranks in all.
 };

@@ -42,10 +42,10 @@ struct CollectiveContext {
   std::span<const CodecPart> parts;
   CallSignature call;
   std::size_t chunk_elements = 0;  // Elements per frame; 0 lets the collective choose.
-  bool pre_multiplied = false;     // Inputs are scaled, on every rank by its own factor:
-  double input_scale = 1;          // as in EncodeArgs. The one value that may differ by rank.
-  float* residual = nullptr;       // Error feedback for the whole input tensor, or null.
-  std::uint64_t random_seed = 0;   // Equal on all ranks.
+  bool pre_multiplied = false;     // Inputs are scaled, on every rank by its own factor.
+  double input_scale = 1;  // That factor, as in EncodeArgs. The one value that may differ by rank.
+  float* residual = nullptr;      // Error feedback for the whole input tensor, or null.
+  std::uint64_t random_seed = 0;  // Equal on all ranks.
   // Of a codec with a projection() that sends a part of the tensor in each call: which one, modulo
   // its cycle(). Equal on all ranks.
   std::uint64_t turn = 0;

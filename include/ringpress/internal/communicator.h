@@ -115,8 +115,8 @@ struct Statistics {
   std::uint64_t nanoseconds = 0;      // Spent in collective calls.
   // Preloaded: the longest that a thread which made a call waited for what ranks decide together.
   std::uint64_t longest_wait_nanoseconds = 0;
-  std::uint64_t observed_calls = 0;      // RINGPRESS=observe: calls that would be compressed,
-  std::uint64_t observed_raw_bytes = 0;  // and their part of raw_bytes.
+  std::uint64_t observed_calls = 0;      // RINGPRESS=observe: calls that would be compressed.
+  std::uint64_t observed_raw_bytes = 0;  // Their part of raw_bytes.
   // RINGPRESS_LAZY: what this rank had put off and never sent when the communicator was finalized
   // or destroyed. 0 until then.
   std::uint64_t unsent_tensors = 0;
@@ -202,6 +202,8 @@ class Communicator {
 
   virtual int rank() const = 0;
   virtual int size() const = 0;
+  /// Whether its ranks are on several hosts, as far as they know.
+  virtual bool crosses_hosts() const { return true; }
 
   /// From now on a call fails that makes no progress for so long; at first that is what the
   /// settings say. Any thread.

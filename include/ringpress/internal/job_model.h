@@ -10,8 +10,8 @@ namespace ringpress {
 /// Of the paper d, b, G, t_f M + t_b and gamma; the two ratios are 1 there.
 struct JobModel {
   double bytes = 0;                   // Of gradients, uncompressed, that a step all-reduces.
-  double ratio_reduce_scatter = 1;    // Bytes on the wire over raw ones, in either half
-  double ratio_all_gather = 1;        // of a ring.
+  double ratio_reduce_scatter = 1;    // Bytes on the wire over raw ones, in a ring's first half.
+  double ratio_all_gather = 1;        // The same in its second half.
   double bytes_per_second = 1;        // Of the link from a worker to the next, each way.
   double codec_seconds_per_byte = 0;  // To decode, add and encode, of raw bytes: 1 / G.
   double compute_seconds = 0;         // Forward and backward, of one worker's batch.

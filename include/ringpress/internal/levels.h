@@ -44,7 +44,7 @@ struct LevelChoice {
   std::vector<std::size_t> levels;  // By layer.
   double bytes = 0;                 // Of all layers.
   LevelErrors errors{};             // In the metric, and so is
-  LevelErrors allowed_errors{};     // what they are not above if anything fits.
+  LevelErrors allowed_errors{};     // Errors are not above these if anything fits.
 };
 
 }  // namespace ringpress

@@ -15,8 +15,8 @@ namespace ringpress::nccl_plugin::interposer {
 struct TravelingWords {
   std::size_t count = 0;                // 0: nothing is told.
   std::uint64_t* on_device = nullptr;   // While they travel.
-  const std::uint64_t* sent = nullptr;  // Host memory that streams read,
-  std::uint64_t* received = nullptr;    // and that they write.
+  const std::uint64_t* sent = nullptr;  // Host memory that streams read.
+  std::uint64_t* received = nullptr;    // Host memory that they write.
   bool is_of_all = false;               // Else of rank 0 alone.
 };
 

@@ -19,10 +19,10 @@ struct LaneShape {
   std::size_t regions = 0;          // Of one slot.
   std::size_t chunk_elements = 0;   // The most that a chunk of one shard may have.
   std::size_t region_bytes = 0;     // The most that its encoded form takes.
-  std::size_t agreement_slots = 0;  // Chunks that are agreed on or under way at a time,
-  std::size_t agreement_bytes = 0;  // and the most that the summaries of one of all shards take.
-  std::size_t scratch_bytes = 0;    // The most that an operation of a codec wants,
-  std::size_t scales_bytes = 0;     // and of one with coordinate scales, which graphs have not.
+  std::size_t agreement_slots = 0;  // Chunks that are agreed on or under way at a time.
+  std::size_t agreement_bytes = 0;  // The most that the summaries of one of all shards take.
+  std::size_t scratch_bytes = 0;    // The most that an operation of a codec wants.
+  std::size_t scales_bytes = 0;     // The same with coordinate scales, which graphs have not.
 };
 
 /// Exchanges that are under way at a time, while the one after them is prepared.
@@ -72,8 +72,8 @@ class Lane {
   Stream stream_ = nullptr;
   bool has_stream_ = false;
   std::byte* memory_ = nullptr;
-  std::byte* agreement_memory_ = nullptr;  // A part of it,
-  std::byte* scratch_ = nullptr;           // and another.
+  std::byte* agreement_memory_ = nullptr;  // A part of that memory.
+  std::byte* scratch_ = nullptr;           // Another part of it.
   std::array<Event, kEvents> all_events_{};
   std::size_t made_events_ = 0;
   Events events_{};

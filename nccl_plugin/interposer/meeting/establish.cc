@@ -18,6 +18,7 @@
 #include "nccl_plugin/interposer/last_error.h"
 #include "nccl_plugin/interposer/meeting/place_exchange.h"
 #include "nccl_plugin/session/settings/comm_name.h"
+#include "nccl_plugin/session/start_line.h"
 #include "nccl_plugin/session/usable_settings.h"
 #include "ringpress/internal/hash.h"
 #include "ringpress/internal/log.h"
@@ -432,6 +433,8 @@ void Establishing::finish(KnownComms known) {
       log_line(LogLevel::kInfo, "rank %d of %d: door A is open", candidate.comm->rank(),
                candidate.comm->size());
       candidate.comm->open();
+      say_start(settings_, candidate.comm->rank(), candidate.comm->size(),
+                candidate.comm->policy().crosses_hosts());
       known.open.add(std::move(candidate.comm));
       candidate.is_settled = true;
       continue;

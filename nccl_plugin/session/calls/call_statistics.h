@@ -68,8 +68,8 @@ class CallStatistics {
 
  private:
   mutable std::mutex mutex_;
-  Statistics statistics_;   // But for what is exact, and why:
-  ExactCalls exact_calls_;  // these, and what errors said.
+  Statistics statistics_;   // But for what is exact, and why.
+  ExactCalls exact_calls_;  // What is exact, and why.
   std::set<std::string> errors_;
 };
 

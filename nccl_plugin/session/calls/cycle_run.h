@@ -74,7 +74,7 @@ class CycleRun {
 
  private:
   bool goes_on_ = false;
-  bool is_interrupted_ = false;  // By so many strays:
+  bool is_interrupted_ = false;  // By strays.
   std::size_t strays_ = 0;
   std::size_t next_ = 0;
   std::size_t calls_ = 0;

@@ -56,8 +56,8 @@ struct KeptTensor {
   float usual = 0;         // Kept::usual.
   bool is_halved = false;  // Since it was found last.
   std::size_t passes = 0;  // So often its place has come and it was not found, since then.
-  std::uint64_t used = 0;  // Of one with a name: the number of the last use,
-  std::uint64_t gap = 0;   // and how many lay between that and the one before; 0: not known.
+  std::uint64_t used = 0;  // Of one with a name: the number of the last use.
+  std::uint64_t gap = 0;   // How many uses lay between that and the one before; 0: not known.
 
   std::size_t bytes() const;
 };

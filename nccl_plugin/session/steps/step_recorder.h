@@ -40,8 +40,8 @@ struct RecordedCall {
   std::optional<CallStanding> standing;  // None: no other call has been made since.
   double begin_seconds = 0;        // Its entry, or the return of the one before if that was later.
   double end_seconds = 0;          // Its return.
-  double busy_before_seconds = 0;  // Since the call before, that the calling thread was on a core;
-                                   // all of it if it waited for nothing.
+  double busy_before_seconds = 0;  // That the calling thread was on a core since the call before.
+                                   // All of that time if it waited for nothing.
   std::size_t sent_bytes = 0;      // By this rank.
   bool is_by_rule = false;         // How it is made is not for a plan to say.
   bool is_trial = false;           // It was made in a way that is tried.

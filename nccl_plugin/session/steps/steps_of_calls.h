@@ -67,8 +67,8 @@ class StepsOfCalls {
   std::string trace_file_;
   CallClock clock_;
   bool is_timed_ = false;           // The call under way.
-  mutable std::mutex trace_mutex_;  // Guards *trace_ and
-  std::optional<LinkSpeed> link_;   // what is measured.
+  mutable std::mutex trace_mutex_;  // Guards *trace_ and link_.
+  std::optional<LinkSpeed> link_;   // As it was measured.
   std::unique_ptr<StepRecorder> trace_;
   std::unique_ptr<StepPlanner> planner_;
   std::optional<PlannedStepCall> stays_exact_;  // The coming call, if the plan says so.

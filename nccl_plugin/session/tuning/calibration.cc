@@ -19,11 +19,11 @@ constexpr const char* kCandidates[] = {"bf16", "q8", "q4", "q3", "q2"};
 constexpr std::size_t kLatencyCalls = 15;
 constexpr std::size_t kFewCalls = 3;
 constexpr double kLongLatencyCall = 2e-3;     // Of such, in seconds, kFewCalls are enough.
-constexpr std::size_t kFirstRateCount = 512;  // Floats,
-// twice as many each time, until they take so many seconds. Not more,
+constexpr std::size_t kFirstRateCount = 512;  // Floats.
+// Twice as many are sent each time, until they take so many seconds, and never more than these:
 constexpr std::size_t kLastRateCount = 256 * 1024;
-// and what is more than that in several calls: what TCP keeps of larger ones would make later calls
-// of some ten kilobytes take longer, which are to be compared.
+// What is more than that is sent in several calls. What TCP keeps of larger ones would make later
+// calls of some ten kilobytes take longer, which are to be compared.
 constexpr std::size_t kMostCountOfCall = 64 * 1024;
 constexpr double kLongRound = 10e-3;
 // Of such, one is enough. If others went before, they were a burst that the link lets pass, or this

@@ -203,9 +203,9 @@ class CodecTrial {
   Encoder of_sum_;
   std::vector<float> sent_;
   std::vector<float> kept_;
-  TrialLosses of_first_;   // One rank's encoding,
-  TrialLosses of_others_;  // those that are added up,
-  TrialLosses of_all_;     // and that of the sum.
+  TrialLosses of_first_;   // Of one rank's encoding.
+  TrialLosses of_others_;  // Of those that are added up.
+  TrialLosses of_all_;     // Of the encoding of the sum.
 };
 
 /// All codecs on the same values.

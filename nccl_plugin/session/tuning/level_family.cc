@@ -67,8 +67,8 @@ struct BitGrid {
   int bits = 0;            // Of the codec that it was found by.
   std::string rest;        // What follows the bits: ":block=..."
   std::size_t block = 0;   // Elements.
-  bool is_uniform = true;  // Else `lloyd`, which loses the same share of all values:
-  std::array<double, kBits.size()> shares{};  // by level.
+  bool is_uniform = true;  // Else `lloyd`, which loses the same share of all values.
+  std::array<double, kBits.size()> shares{};  // That share, by level.
 
   std::string specification(std::size_t level) const {
     return "q" + std::to_string(kBits[level]) + rest;

@@ -57,8 +57,8 @@ struct TriedCodec {
 
 /// How large the sum over ranks is: its squares, over the sum of the ranks' own.
 struct RanksSum {
-  double of_mean = 1;  // Of the values' mean over steps,
-  double of_rest = 1;  // and of their deviations from it.
+  double of_mean = 1;  // Of the values' mean over steps.
+  double of_rest = 1;  // Of their deviations from that mean.
   std::size_t ranks = 2;
 };
 

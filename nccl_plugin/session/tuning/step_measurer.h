@@ -48,8 +48,8 @@ struct MeasuredStep {
   std::size_t age = 0;                 // Steps before levels were looked for last.
   std::size_t steps = 0;               // Whole ones, and the one under way, since then.
   std::size_t interval = 0;            // Steps until they are looked for again.
-  std::size_t segment = 0;             // Elements,
-  std::size_t elements = 0;            // and those of the step.
+  std::size_t segment = 0;             // Elements of a segment.
+  std::size_t elements = 0;            // Elements of the step.
   std::vector<MeasuredCall> measured;  // By place.
 
   void start(std::span<const TensorCall> calls);

@@ -79,8 +79,8 @@ class IncomingRecords {
   std::vector<std::byte> memory_;  // As long as the longest record.
   std::size_t filled_ = 0;         // Of it, with what the socket had.
   std::size_t next_ = 0;           // Where a record begins that is not opened yet.
-  std::size_t taken_ = 0;          // Plain bytes at hand are from here
-  std::size_t end_ = 0;            // to here.
+  std::size_t taken_ = 0;          // The plain bytes at hand begin here.
+  std::size_t end_ = 0;            // They end here.
 };
 
 }  // namespace ringpress::ring::transport

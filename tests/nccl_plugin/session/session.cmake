@@ -15,6 +15,7 @@ set(session_tests
   lazy/lazy_calls_test.cc
   lazy/lazy_orders_test.cc
   ring_topology_test.cc
+  start_line_test.cc
   rules/rules_test.cc
   settings/settings_test.cc
   state/state_file_test.cc
