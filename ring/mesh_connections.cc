@@ -9,7 +9,8 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr milliseconds kSpreadPatience{1000};
+// An abort is to end calls within a second.
+constexpr milliseconds kSpreadPatience{700};
 constexpr milliseconds kGoodbyePatience{2000};
 constexpr milliseconds kCausePatience{1000};
 constexpr milliseconds kSlice{20};
@@ -71,6 +72,7 @@ Status Connections::start(MeshRequest& request) {
   if (sends ? peer.send != nullptr : peer.receive != nullptr) return peer.issue(request);
   (sends ? peer.unsent : peer.unreceived).push_back(&request);
   ++unconnected_;
+  peer.is_watched = peer.is_watched || request.watches_peer;
   return connect_peers();
 }
 
@@ -145,7 +147,9 @@ bool Connections::read_in_place(std::size_t peer, std::size_t bytes) const {
 Status Connections::connect_peers() {
   if (unconnected_ == 0) return Status::ok();
   for (std::size_t index = 0; index < peers_.size(); ++index) {
-    if (!peers_[index].unsent.empty()) RINGPRESS_RETURN_IF_ERROR(connect_peer(index));
+    const Peer& peer = peers_[index];
+    const bool is_wanted = !peer.unsent.empty() || (peer.is_watched && peer.send == nullptr);
+    if (is_wanted) RINGPRESS_RETURN_IF_ERROR(connect_peer(index));
   }
   return Status::ok();
 }

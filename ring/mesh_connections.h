@@ -52,6 +52,8 @@ struct MeshRequest final : Request {
   Buffer into;            // Without data for kReceiveView.
   bool is_limit = false;  // into.bytes is: kReceiveView only.
   FrameLabel label;
+  // The connection to the peer is opened, by which its end is noticed before it has opened its own.
+  bool watches_peer = false;
   Request* inner = nullptr;  // The channel's request, once there is a channel.
   bool done = false;
   ConstBuffer view;
@@ -99,6 +101,7 @@ class Connections {
     // What frames to it go through, if that can be set up: of MeshParts::transports. Only ever
     // grows; read without the lock.
     std::atomic<std::size_t> transport = 0;
+    bool is_watched = false;          // By a request.
     std::deque<MeshRequest*> unsent;  // Requests that wait for a channel, in order.
     std::deque<MeshRequest*> unreceived;
 

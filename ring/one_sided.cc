@@ -5,6 +5,7 @@
 #include <cstring>
 #include <exception>
 #include <string>
+#include <utility>
 
 #include "ring/factory.h"
 #include "ring/mesh_parts.h"
@@ -60,10 +61,22 @@ Status OneSidedMesh::put(const Put& put) {
   OutgoingPut outgoing(static_cast<std::size_t>(put.peer), header, put.source);
   std::unique_lock lock(mutex_);
   if (ended_) return failure_.status();
-  queue_.push_back(&outgoing);
+  asked_.puts.push_back(&outgoing);
   parts_.reactor->wake();
   changed_.wait(lock, [&outgoing] { return outgoing.done; });
   return outgoing.status;
+}
+
+Status OneSidedMesh::wait(std::span<const AwaitedSignals> signals) {
+  {
+    const std::lock_guard lock(mutex_);
+    for (const AwaitedSignals& awaited : signals) {
+      if (awaited.peer != parts_.rank)
+        asked_.awaited.push_back(static_cast<std::size_t>(awaited.peer));
+    }
+  }
+  parts_.reactor->wake();
+  return board_.wait(signals, parts_.timeout);
 }
 
 void OneSidedMesh::abort(const Status& reason) {
@@ -94,7 +107,7 @@ void OneSidedMesh::run() {
   failure_.latch(status);
   ended_ = true;
   for (OutgoingPut* outgoing : outgoing_.under_way()) tell(*outgoing, status);
-  for (OutgoingPut* outgoing : queue_) tell(*outgoing, status);
+  for (OutgoingPut* outgoing : asked_.puts) tell(*outgoing, status);
   changed_.notify_all();
 }
 
@@ -115,15 +128,16 @@ Status OneSidedMesh::serve() {
 
 Result<bool> OneSidedMesh::start_queued() {
   if (failure_.has_failed()) return failure_.status();
-  std::vector<OutgoingPut*> fresh;
+  Asked fresh;
   bool ending = false;
   {
     const std::lock_guard lock(mutex_);
-    fresh.swap(queue_);
+    fresh = std::exchange(asked_, {});
     ending = ending_;
   }
   if (outgoing_.under_way().empty()) last_move_.when = Clock::now();  // It was idle.
-  RINGPRESS_RETURN_IF_ERROR(outgoing_.start(fresh));
+  RINGPRESS_RETURN_IF_ERROR(outgoing_.start(fresh.puts));
+  for (const std::size_t peer : fresh.awaited) RINGPRESS_RETURN_IF_ERROR(incoming_.expect(peer));
   return !ending;
 }
 

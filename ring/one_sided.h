@@ -30,12 +30,15 @@ class OneSidedMesh final : public OneSided {
   }
   void close_window(std::uint32_t window) override { board_.close_window(window); }
   Status put(const Put& put) override;
-  Status wait(std::span<const AwaitedSignals> signals) override {
-    return board_.wait(signals, parts_.timeout);
-  }
+  Status wait(std::span<const AwaitedSignals> signals) override;
   void abort(const Status& reason) override;
 
  private:
+  /// What calls have asked for, and the thread that serves has not taken.
+  struct Asked {
+    std::vector<OutgoingPut*> puts;
+    std::vector<std::size_t> awaited;  // Peers whose signals are waited for.
+  };
   struct LastMove {
     std::uint64_t bytes = 0;  // That had moved by then.
     Deadline when = Clock::now();
@@ -44,7 +47,8 @@ class OneSidedMesh final : public OneSided {
   void run();
   /// Until this rank leaves, or something is wrong.
   Status serve();
-  /// Takes the puts that calls have made, and starts them. False: no more will be made.
+  /// Takes the puts that calls have made, and starts them. Peers that calls wait for are listened
+  /// to. False: no more will be made.
   Result<bool> start_queued();
   /// Tells calls whose puts have been sent. True if any had.
   Result<bool> conclude_sent();
@@ -63,7 +67,7 @@ class OneSidedMesh final : public OneSided {
 
   std::mutex mutex_;  // Guards what follows, and OutgoingPut::done.
   std::condition_variable changed_;
-  std::vector<OutgoingPut*> queue_;
+  Asked asked_;
   bool ending_ = false;
   bool ended_ = false;  // Nobody serves any more.
   std::thread thread_;

@@ -90,6 +90,12 @@ Result<bool> IncomingPuts::take() {
   return any;
 }
 
+Status IncomingPuts::expect(std::size_t peer) {
+  if (peers_[peer].state != Peer::State::kNotConnected) return Status::ok();
+  peers_[peer].request.watches_peer = true;
+  return await_head(peer);
+}
+
 Result<bool> IncomingPuts::take_from(std::size_t peer) {
   Peer& from = peers_[peer];
   switch (from.state) {

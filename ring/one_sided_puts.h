@@ -61,6 +61,8 @@ class IncomingPuts {
 
   /// Writes what has come to the windows, and its signals. False: nothing had.
   Result<bool> take();
+  /// Puts of this peer are waited for: that it ends is noticed, whether it has connected or not.
+  Status expect(std::size_t peer);
 
  private:
   struct Peer {

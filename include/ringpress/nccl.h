@@ -36,8 +36,8 @@ const char* ncclGetErrorString(ncclResult_t result);
 const char* ncclGetLastError(ncclComm_t comm);
 /* Reads the debug level from the environment again. */
 __attribute__((deprecated("may be gone in a later NCCL"))) void ncclResetDebugInit(void);
-/* Connections of this library are not encrypted: ncclInvalidUsage for any mode but
- * NCCL_ENCRYPTION_MODE_NONE. */
+/* What communicators that are made from now on send over a network is encrypted with a key of psk
+ * and of the job's secret. All ranks must give the same psk. */
 ncclResult_t ncclSetEncryption(const ncclEncryptionConfig_t* config);
 
 /* ---- Making and ending communicators ---------------------------------------------------------*/

@@ -12,7 +12,6 @@
 #include "nccl_plugin/host/group.h"
 #include "nccl_plugin/host/registry.h"
 #include "nccl_plugin/host/translate.h"
-#include "nccl_plugin/session/start_line.h"
 #include "ringpress/internal/communicator.h"
 #include "ringpress/internal/export.h"
 #include "ringpress/internal/log.h"
@@ -52,10 +51,7 @@ Status join(ncclComm_t* out, const Join& request, const Configuration& configura
   return submit_setup(
       comm, {comm, out, [comm, request, settings = std::move(settings)]() -> Status {
                auto made = Communicator::create(request.id, request.rank, request.size, settings);
-               if (made.is_ok()) {
-                 say_start(settings, request.rank, request.size, made.value()->crosses_hosts());
-                 return comm->attach(std::move(made).value(), request.id);
-               }
+               if (made.is_ok()) return comm->attach(std::move(made).value(), request.id);
                log_line(LogLevel::kError, "rank %d of %d: %s", request.rank, request.size,
                         made.status().message().c_str());
                return made.status();
@@ -90,6 +86,14 @@ Status check_devices(int count, const int* devices) {
     }
   }
   return Status::ok();
+}
+
+/// As in NCCL: the end of one that does not block waits for nothing, and comes after what it does.
+Status check_destroyable(ncclComm& comm) {
+  if (comm.async_status().code() != Code::kInProgress) return Status::ok();
+  return Status(Code::kInvalidArgument,
+                "the previous call on comm has not finished; poll ncclCommGetAsyncError until it "
+                "reports ncclSuccess, or call ncclCommAbort");
 }
 
 Status init_all(ncclComm_t* out, int count, const int* devices) {
@@ -175,6 +179,7 @@ RINGPRESS_EXPORT ncclResult_t ncclCommDestroy(ncclComm_t comm) {
   return group_firewall("ncclCommDestroy", comm, [&]() -> Status {
     if (comm == nullptr) return Status::ok();  // As in NCCL.
     RINGPRESS_ASSIGN_OR_RETURN(const std::shared_ptr<ncclComm> live, find_comm(comm));
+    if (!live->traits().blocking()) RINGPRESS_RETURN_IF_ERROR(check_destroyable(*live));
     return submit_destroy(live);
   });
 }

@@ -173,6 +173,7 @@ RINGPRESS_PROFILING_NAME(CommWindowRegister);
 RINGPRESS_EXPORT ncclResult_t ncclCommWindowDeregister(ncclComm_t comm, ncclWindow_t win) {
   return firewall("ncclCommWindowDeregister", comm, [&]() -> Status {
     RINGPRESS_ASSIGN_OR_RETURN(const std::shared_ptr<ncclComm> live, find_comm(comm));
+    if (live->life().check_suspended().is_ok()) return live->life().check_ready();
     if (win == nullptr || live->objects().windows.remove(win)) return Status::ok();
     return unknown_window();
   });

@@ -105,6 +105,7 @@ void ncclComm::abort() {
 Status ncclComm::revoke() {
   const auto patience = traits_.blocking() ? kAbortWait : std::chrono::milliseconds(0);
   if (stop_calls(State::kRevoked, patience)) return Status::ok();
+  if (!life_.check_known().is_ok()) return Status::ok();  // It was being set up.
   return Status(Code::kInProgress, "calls under way have not ended yet");
 }
 

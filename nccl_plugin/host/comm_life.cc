@@ -74,27 +74,26 @@ Status CommLife::begin(const std::function<void()>& keep) {
 void CommLife::fail(const Status& status) {
   {
     const std::lock_guard lock(mutex_);
-    if (state_ == State::kSetup) {
-      state_ = State::kFailed;
-      failure_ = status;
-    }
+    if (state_ == State::kSetup) state_ = State::kFailed;
+    const bool counts = state_ == State::kFailed || state_ == State::kReady;
+    if (counts && failure_.first.is_ok()) failure_.first = status;
   }
   changed_.notify_all();
 }
 
 Status CommLife::check_ready() const {
   const std::lock_guard lock(mutex_);
-  RINGPRESS_RETURN_IF_ERROR(status_of(state_, failure_));
-  return work_.pending > 0 ? not_finished() : failure_;
+  RINGPRESS_RETURN_IF_ERROR(status_of(state_, failure_.first));
+  return work_.pending > 0 ? not_finished() : failure_.first;
 }
 
 Status CommLife::check_parent(bool aborting) const {
   const std::lock_guard lock(mutex_);
   const bool is_alive = state_ == State::kReady || state_ == State::kRevoked;
-  if (!is_known_ || !is_alive) return status_of(state_, failure_);
+  if (!is_known_ || !is_alive) return status_of(state_, failure_.first);
   if (aborting) return Status::ok();
   if (work_.pending > 0) return not_finished();
-  return state_ == State::kRevoked ? Status::ok() : failure_;
+  return state_ == State::kRevoked ? Status::ok() : failure_.first;
 }
 
 bool CommLife::is_revoked() const {
@@ -104,27 +103,33 @@ bool CommLife::is_revoked() const {
 
 Status CommLife::check_known() const {
   const std::lock_guard lock(mutex_);
-  return is_known_ ? Status::ok() : status_of(state_, failure_);
+  return is_known_ ? Status::ok() : status_of(state_, failure_.first);
 }
 
 std::optional<Status> CommLife::async_status() const {
   const std::lock_guard lock(mutex_);
   work_.note_wait();
+  // Its setup is in vain, and nobody waits for it.
+  if (state_ == State::kRevoked && !is_known_) return Status::ok();
   if (work_.pending > 0 || state_ == State::kSetup) {
     return Status(Code::kInProgress, "not finished");
   }
   // What was ended on purpose is quiet, not broken.
-  if (state_ == State::kRevoked || state_ == State::kFinalized) return Status::ok();
-  if (state_ == State::kSuspended) return failure_.is_ok() ? std::nullopt : std::optional(failure_);
-  if (!failure_.is_ok()) return failure_;
-  const Status status = status_of(state_, failure_);
+  if (state_ == State::kRevoked) {
+    return std::this_thread::get_id() == failure_.revoker ? Status::ok() : failure_.cut_off;
+  }
+  if (state_ == State::kFinalized) return Status::ok();
+  if (state_ == State::kSuspended)
+    return failure_.first.is_ok() ? std::nullopt : std::optional(failure_.first);
+  if (!failure_.first.is_ok()) return failure_.first;
+  const Status status = status_of(state_, failure_.first);
   return status.is_ok() ? std::nullopt : std::optional(status);
 }
 
 Status CommLife::enter() {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [this] { return !work_.busy || state_ != State::kReady; });
-  RINGPRESS_RETURN_IF_ERROR(status_of(state_, failure_));
+  RINGPRESS_RETURN_IF_ERROR(status_of(state_, failure_.first));
   work_.busy = true;
   return Status::ok();
 }
@@ -155,8 +160,9 @@ void CommLife::finish(const Status& status, const std::function<void()>& note) {
   {
     const std::lock_guard lock(mutex_);
     --work_.pending;
-    if (!status.is_ok() && failure_.is_ok()) {
-      failure_ = status;
+    if (state_ == State::kRevoked && failure_.cut_off.is_ok()) failure_.cut_off = status;
+    if (!status.is_ok() && failure_.first.is_ok()) {
+      failure_.first = status;
       note();
     }
   }
@@ -181,12 +187,12 @@ void CommLife::pause(State state) {
 Status CommLife::check_suspended() const {
   const std::lock_guard lock(mutex_);
   if (work_.pending > 0) return not_finished();
-  return suspension_of(state_, failure_);
+  return suspension_of(state_, failure_.first);
 }
 
 Status CommLife::resume() {
   const std::lock_guard lock(mutex_);
-  RINGPRESS_RETURN_IF_ERROR(suspension_of(state_, failure_));
+  RINGPRESS_RETURN_IF_ERROR(suspension_of(state_, failure_.first));
   state_ = State::kReady;
   return Status::ok();
 }
@@ -208,8 +214,9 @@ bool CommLife::stop(State state, const std::function<void()>& interrupt,
   bool was_in_setup = false;
   {
     const std::lock_guard lock(mutex_);
-    was_in_setup = state_ == State::kSetup;
+    was_in_setup = !is_known_ && state_ != State::kFailed;
     state_ = state;
+    if (state == State::kRevoked) failure_.revoker = std::this_thread::get_id();
   }
   changed_.notify_all();
   if (was_in_setup) return false;

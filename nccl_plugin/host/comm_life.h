@@ -11,6 +11,7 @@
 #include <functional>
 #include <mutex>
 #include <optional>
+#include <thread>
 
 #include "nccl_plugin/session/calls/call_issue.h"
 #include "ringpress/internal/status.h"
@@ -29,6 +30,13 @@ struct CommWork {
   void note_wait();
 };
 
+/// What has gone wrong.
+struct CommFailure {
+  Status first;             // Of the setup, a job, or a call that has lost a peer.
+  Status cut_off;           // The first job that a revoke has ended.
+  std::thread::id revoker;  // Who has revoked it.
+};
+
 /// Thread-safe. Its lock is never held across a call of the communicator.
 class CommLife {
  public:
@@ -41,12 +49,14 @@ class CommLife {
   /// Ok once it was set up.
   Status check_known() const;
   bool is_revoked() const;
-  /// kInProgress, or how its setup and its jobs went. Nothing: how its communicator is doing.
+  /// kInProgress, or how its setup and its jobs went. Nothing: how its communicator is doing. What
+  /// a revoke has cut off is quiet for the thread that has revoked it, and an error for others.
   std::optional<Status> async_status() const;
 
   /// The setup has ended well: `keep` is called with the lock held. Else why it is in vain.
   Status begin(const std::function<void()>& keep);
-  /// The setup has ended badly: every later call returns `status`.
+  /// The setup has ended badly, or a call has found out that a peer is lost: every later call
+  /// returns `status`.
   void fail(const Status& status);
 
   /// Waits until no call is under way, and begins one.
@@ -84,7 +94,7 @@ class CommLife {
   State state_ = State::kSetup;
   bool is_known_ = false;
   mutable CommWork work_;
-  Status failure_;  // Of the setup, or the first of a job.
+  CommFailure failure_;
 };
 
 }  // namespace ringpress::nccl_plugin::host

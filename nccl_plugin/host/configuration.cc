@@ -24,29 +24,32 @@ struct IntegerField {
   int Config::*field;
   int smallest;
   int largest;
+  unsigned since = 0;  // The version that it came with.
 };
 constexpr IntegerField<ncclConfig_t> kIntegerFields[] = {
-    {"blocking", &ncclConfig_t::blocking, 0, 1},
-    {"cgaClusterSize", &ncclConfig_t::cgaClusterSize, 0, kAny},
-    {"minCTAs", &ncclConfig_t::minCTAs, 1, kAny},
-    {"maxCTAs", &ncclConfig_t::maxCTAs, 1, kAny},
-    {"splitShare", &ncclConfig_t::splitShare, 0, 1},
-    {"trafficClass", &ncclConfig_t::trafficClass, 0, kAny},
-    {"collnetEnable", &ncclConfig_t::collnetEnable, 0, 1},
-    {"CTAPolicy", &ncclConfig_t::CTAPolicy, 0, kAny},
-    {"shrinkShare", &ncclConfig_t::shrinkShare, 0, 1},
-    {"nvlsCTAs", &ncclConfig_t::nvlsCTAs, 1, kAny},
-    {"nChannelsPerNetPeer", &ncclConfig_t::nChannelsPerNetPeer, 1, kAny},
-    {"nvlinkCentricSched", &ncclConfig_t::nvlinkCentricSched, 0, 1},
-    {"graphUsageMode", &ncclConfig_t::graphUsageMode, 0, 2},
-    {"numRmaCtx", &ncclConfig_t::numRmaCtx, 0, kAny},
-    {"maxP2pPeers", &ncclConfig_t::maxP2pPeers, 1, kAny},
-    {"graphStreamOrdering", &ncclConfig_t::graphStreamOrdering, 0, 1},
-    {"launchOrderImplicit", &ncclConfig_t::launchOrderImplicit, 0, 1},
-    {"numRmaSig", &ncclConfig_t::numRmaSig, 1, kAny},
-    {"rmaEagerInit", &ncclConfig_t::rmaEagerInit, 0, 1},
-    {"hostCftMode", &ncclConfig_t::hostCftMode, ncclHostCftEnable, ncclHostCftFallback},
-    {"nvlsHostMode", &ncclConfig_t::nvlsHostMode, ncclNvlsHostModeEnable, kAny},
+    {"blocking", &ncclConfig_t::blocking, 0, 1, NCCL_VERSION(2, 14, 0)},
+    {"cgaClusterSize", &ncclConfig_t::cgaClusterSize, 0, kAny, NCCL_VERSION(2, 17, 0)},
+    {"minCTAs", &ncclConfig_t::minCTAs, 1, kAny, NCCL_VERSION(2, 17, 0)},
+    {"maxCTAs", &ncclConfig_t::maxCTAs, 1, kAny, NCCL_VERSION(2, 17, 0)},
+    {"splitShare", &ncclConfig_t::splitShare, 0, 1, NCCL_VERSION(2, 18, 0)},
+    {"trafficClass", &ncclConfig_t::trafficClass, 0, kAny, NCCL_VERSION(2, 25, 0)},
+    {"collnetEnable", &ncclConfig_t::collnetEnable, 0, 1, NCCL_VERSION(2, 27, 0)},
+    {"CTAPolicy", &ncclConfig_t::CTAPolicy, 0, kAny, NCCL_VERSION(2, 27, 0)},
+    {"shrinkShare", &ncclConfig_t::shrinkShare, 0, 1, NCCL_VERSION(2, 27, 0)},
+    {"nvlsCTAs", &ncclConfig_t::nvlsCTAs, 1, kAny, NCCL_VERSION(2, 27, 0)},
+    {"nChannelsPerNetPeer", &ncclConfig_t::nChannelsPerNetPeer, 1, kAny, NCCL_VERSION(2, 28, 0)},
+    {"nvlinkCentricSched", &ncclConfig_t::nvlinkCentricSched, 0, 1, NCCL_VERSION(2, 28, 0)},
+    {"graphUsageMode", &ncclConfig_t::graphUsageMode, 0, 2, NCCL_VERSION(2, 29, 0)},
+    {"numRmaCtx", &ncclConfig_t::numRmaCtx, 0, kAny, NCCL_VERSION(2, 29, 0)},
+    {"maxP2pPeers", &ncclConfig_t::maxP2pPeers, 1, kAny, NCCL_VERSION(2, 30, 0)},
+    {"graphStreamOrdering", &ncclConfig_t::graphStreamOrdering, 0, 1, NCCL_VERSION(2, 30, 5)},
+    {"launchOrderImplicit", &ncclConfig_t::launchOrderImplicit, 0, 1, NCCL_VERSION(2, 31, 0)},
+    {"numRmaSig", &ncclConfig_t::numRmaSig, 1, kAny, NCCL_VERSION(2, 31, 0)},
+    {"rmaEagerInit", &ncclConfig_t::rmaEagerInit, 0, 1, NCCL_VERSION(2, 31, 0)},
+    {"hostCftMode", &ncclConfig_t::hostCftMode, ncclHostCftEnable, ncclHostCftFallback,
+     NCCL_VERSION(2, 31, 0)},
+    {"nvlsHostMode", &ncclConfig_t::nvlsHostMode, ncclNvlsHostModeEnable, kAny,
+     NCCL_VERSION(2, 31, 0)},
 };
 
 constexpr IntegerField<ncclCollConfig_t> kCallFields[] = {
@@ -76,6 +79,16 @@ Status check_integers(const Config& config, std::span<const IntegerField<Config>
   return Status::ok();
 }
 
+/// Fields that came after the caller's version. What stands there is padding, or what was in
+/// memory.
+void unset_newer_fields(unsigned version, ncclConfig_t* config) {
+  for (const IntegerField<ncclConfig_t>& f : kIntegerFields) {
+    if (version < f.since) config->*f.field = NCCL_CONFIG_UNDEF_INT;
+  }
+  if (version < NCCL_VERSION(2, 17, 0)) config->netName = NCCL_CONFIG_UNDEF_PTR;
+  if (version < NCCL_VERSION(2, 27, 0)) config->commName = NCCL_CONFIG_UNDEF_PTR;
+}
+
 template <typename Config>
 Status check_channels(const Config& config) {
   const bool both =
@@ -97,13 +110,10 @@ Result<Configuration> parse_configuration(const ncclConfig_t* config,
     return Status(Code::kInvalidArgument,
                   "config does not start from NCCL_CONFIG_INITIALIZER: its size or magic is wrong");
   }
-  if (config->version < NCCL_VERSION(2, 14, 0)) {
-    return Status(Code::kInvalidArgument, "config.version is " + std::to_string(config->version) +
-                                              ", but configurations came with 21400");
-  }
-  // Fields that the caller's version lacks stay unset; those that ours lacks are not read.
+  // Fields that ours lacks are not read.
   ncclConfig_t known = NCCL_CONFIG_INITIALIZER;
   std::memcpy(&known, config, config->size < sizeof known ? config->size : sizeof known);
+  unset_newer_fields(config->version, &known);
   RINGPRESS_RETURN_IF_ERROR(check_integers<ncclConfig_t>(known, kIntegerFields));
   RINGPRESS_RETURN_IF_ERROR(check_channels(known));
   Configuration result = inherited;

@@ -225,7 +225,13 @@ Status submit_operation(const std::shared_ptr<ncclComm>& comm, const Operation& 
 }
 
 Status submit_one_sided(const std::shared_ptr<ncclComm>& comm, OneSidedKind kind,
-                        std::function<Status()> call) {
+                        std::function<Status()> run) {
+  // Who polls hears of it, too.
+  std::function<Status()> call = [comm, run = std::move(run)] {
+    const Status status = run();
+    if (status.code() == Code::kPeerLost) comm->life().fail(status);
+    return status;
+  };
   if (!group_is_open() && comm->traits().blocking()) return call();
   CommCalls alone{comm, {}, {}, {}, false, false, {}};
   CommCalls& calls = group_is_open() ? calls_of(comm) : alone;

@@ -8,6 +8,7 @@
 
 #include "nccl_plugin/session/mesh_communicator.h"
 #include "nccl_plugin/session/ring_topology.h"
+#include "nccl_plugin/session/start_line.h"
 #include "nccl_plugin/session/usable_settings.h"
 #include "ring/factory.h"
 #include "ringpress/internal/one_sided.h"
@@ -39,6 +40,13 @@ ring::MeshOptions mesh_options(const UniqueId& id, int rank, int size, const Set
   options.host_id = settings.nccl.host_id;
   options.word = make_word(settings);
   return options;
+}
+
+bool crosses_hosts(const Mesh& mesh) {
+  for (int peer = 0; peer < mesh.size(); ++peer) {
+    if (!mesh.is_local(peer)) return true;
+  }
+  return false;
 }
 
 }  // namespace
@@ -73,6 +81,7 @@ Result<std::unique_ptr<Communicator>> Communicator::create(const UniqueId& id, i
   RINGPRESS_ASSIGN_OR_RETURN(auto mesh, ring::make_mesh(options));
   RINGPRESS_RETURN_IF_ERROR(nccl_plugin::check_session(settings, topology));
   nccl_plugin::warn_of_shortcomings(settings, rank);
+  if (settings.comm_name) nccl_plugin::say_start(settings, rank, size, crosses_hosts(*mesh));
   auto communicator = std::make_unique<nccl_plugin::MeshCommunicator>(std::move(mesh), settings);
   RINGPRESS_RETURN_IF_ERROR(communicator->arrange(topology));
   return std::unique_ptr<Communicator>(std::move(communicator));

@@ -60,7 +60,6 @@ class MeshCommunicator final : public Communicator {
 
   int rank() const override { return session_.rank(); }
   int size() const override { return session_.size(); }
-  bool crosses_hosts() const override { return session_.shape.crosses_hosts; }
   void set_timeout(std::chrono::milliseconds timeout) override {
     session_.mesh->set_timeout(timeout);
   }

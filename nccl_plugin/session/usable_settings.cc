@@ -48,6 +48,11 @@ std::vector<GivenCodec> find_lossy_codecs(const Settings& settings) {
 /// Where the user has switched it off.
 std::vector<Status> find_switched_off(const Settings& settings) {
   std::vector<Status> found;
+  if (settings.encryption == EncryptionChoice::kOff && !settings.program_key.empty()) {
+    found.emplace_back(Code::kInvalidUsage,
+                       "RINGPRESS_ENCRYPT=off: nothing is encrypted, though the program has called "
+                       "ncclSetEncryption with a key");
+  }
   if (has_error_feedback(settings)) return found;
   for (const GivenCodec& given : find_lossy_codecs(settings)) {
     found.emplace_back(Code::kInvalidArgument, loss_without_feedback(given.codec, true));

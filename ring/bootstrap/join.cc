@@ -118,7 +118,8 @@ Status closed_during_handshake(const Caller& caller) {
       "the rendezvous at " + caller.address() + " closed the connection during the handshake: ";
   const std::string ended = "its process has ended or given up";
   const std::string stranger =
-      "RINGPRESS_SECRET is not the same on all ranks, or the unique id is of another job";
+      "RINGPRESS_SECRET, or the key of ncclSetEncryption, is not the same on all ranks, or the "
+      "unique id is of another job";
   if (caller.was_reset()) return Status(Code::kPeerLost, where + ended + ", or " + stranger);
   return Status(Code::kMismatch, where + stranger + ", or " + ended);
 }

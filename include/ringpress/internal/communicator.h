@@ -202,8 +202,6 @@ class Communicator {
 
   virtual int rank() const = 0;
   virtual int size() const = 0;
-  /// Whether its ranks are on several hosts, as far as they know.
-  virtual bool crosses_hosts() const { return true; }
 
   /// From now on a call fails that makes no progress for so long; at first that is what the
   /// settings say. Any thread.

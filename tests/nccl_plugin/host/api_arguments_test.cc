@@ -314,7 +314,8 @@ TEST(Arguments, ConfigurationsOfOtherVersionsAndWrongOnes) {
   ncclConfig_t older = NCCL_CONFIG_INITIALIZER;  // NCCL 2.14 had `blocking` alone.
   older.size = 24;
   older.version = 21400;
-  older.minCTAs = -99;  // Beyond its end: not read.
+  older.cgaClusterSize = -99;  // Its padding: within its size, and not a field.
+  older.minCTAs = -99;         // Beyond its end: not read.
   EXPECT_EQ(init(&older), ncclSuccess);
 
   ncclConfig_t bad = config;
@@ -325,9 +326,17 @@ TEST(Arguments, ConfigurationsOfOtherVersionsAndWrongOnes) {
   bad.size = 8;
   EXPECT_EQ(init(&bad), ncclInvalidArgument);
   bad = config;
-  bad.version = 21000;
+  bad.version = 22400;  // The next one came later: what stands there is chance.
+  bad.trafficClass = -707406379;
+  bad.commName = reinterpret_cast<const char*>(0xd5d5d5d5d5d5d5d5);
+  EXPECT_EQ(init(&bad), ncclSuccess);
+  bad.version = 22500;
   EXPECT_EQ(init(&bad), ncclInvalidArgument);
-  expect_last_error("config.version is 21000");
+  expect_last_error("config.trafficClass is -707406379");
+  bad = config;
+  bad.version = 0;
+  bad.blocking = bad.minCTAs = -99;
+  EXPECT_EQ(init(&bad), ncclSuccess);
   bad = config;
   bad.blocking = 2;
   EXPECT_EQ(init(&bad), ncclInvalidArgument);

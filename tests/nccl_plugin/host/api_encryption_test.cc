@@ -42,7 +42,10 @@ TEST(Encryption, OfCommunicatorsThatAreMadeWithAKey) {
   EXPECT_GT(encrypted, plain);
   {
     const ScopedEnvironment off("RINGPRESS_ENCRYPT", "off");
+    ::testing::internal::CaptureStderr();
     EXPECT_EQ(wire_bytes_of_a_call(), plain);
+    const std::string said = ::testing::internal::GetCapturedStderr();
+    EXPECT_NE(said.find("RINGPRESS_ENCRYPT=off: nothing is encrypted"), std::string::npos) << said;
   }
   EXPECT_NCCL_OK(set_key(nullptr));
   EXPECT_EQ(wire_bytes_of_a_call(), plain);

@@ -121,16 +121,67 @@ TEST(Nonblocking, SplitInheritsIt) {
   });
 }
 
-TEST(Nonblocking, DestroyWaitsForCallsUnderWay) {
+/// As in NCCL, the end of a communicator waits for nothing.
+TEST(Nonblocking, DestroyComesAfterCallsUnderWay) {
   const ncclUniqueId id = make_nccl_id();
+  std::promise<void> refused;
+  std::shared_future<void> may_call = refused.get_future().share();
   run_threads(2, [&](int rank) {
     ncclComm_t comm = init_nonblocking(2, id, rank);
     std::vector<float> values(100000, 1);
+    if (rank == 1) may_call.wait();
     EXPECT_EQ(ncclAllReduce(values.data(), values.data(), values.size(), ncclFloat, ncclSum, comm,
                             nullptr),
               ncclInProgress);
+    if (rank == 0) {
+      EXPECT_EQ(ncclCommDestroy(comm), ncclInvalidArgument);
+      expect_last_error("has not finished");
+      refused.set_value();
+    }
+    EXPECT_EQ(settle(comm), ncclSuccess);
     EXPECT_NCCL_OK(ncclCommDestroy(comm));
     EXPECT_EQ(values, std::vector<float>(100000, 2));
+  });
+}
+
+/// It is in vain from then on, and nothing waits for it.
+TEST(Nonblocking, ASetupCanBeRevoked) {
+  const ScopedEnvironment timeout("RINGPRESS_TIMEOUT_MS", "1500");  // The thread left behind ends.
+  ncclConfig_t config = nonblocking();
+  ncclComm_t comm = nullptr;
+  EXPECT_EQ(ncclCommInitRankConfig(&comm, 2, make_nccl_id(), 0, &config), ncclInProgress);
+  EXPECT_EQ(ncclCommDestroy(comm), ncclInvalidArgument);
+  EXPECT_NCCL_OK(ncclCommRevoke(comm, NCCL_REVOKE_DEFAULT));
+  EXPECT_EQ(settle(comm), ncclSuccess);
+  float value = 1;
+  EXPECT_EQ(ncclAllReduce(&value, &value, 1, ncclFloat, ncclSum, comm, nullptr), ncclInvalidUsage);
+  EXPECT_NCCL_OK(ncclCommAbort(comm));
+  std::this_thread::sleep_for(std::chrono::seconds(2));
+}
+
+/// Who polls for a result does not take the end for it; who has revoked waits for the end alone.
+TEST(Nonblocking, WhatARevokeCutsOffIsAnErrorForTheOthers) {
+  const ncclUniqueId id = make_nccl_id();
+  std::promise<void> polled;
+  run_threads(2, [&](int rank) {
+    ncclComm_t comm = init_nonblocking(2, id, rank);
+    if (rank == 0) {
+      float value = 1;
+      EXPECT_EQ(ncclAllReduce(&value, &value, 1, ncclFloat, ncclSum, comm, nullptr),
+                ncclInProgress);
+      std::thread revoker([comm] {
+        const ncclResult_t answer = ncclCommRevoke(comm, NCCL_REVOKE_DEFAULT);
+        EXPECT_TRUE(answer == ncclSuccess || answer == ncclInProgress) << answer;
+        EXPECT_EQ(settle(comm), ncclSuccess);
+      });
+      revoker.join();
+      EXPECT_NE(settle(comm), ncclSuccess);
+      EXPECT_EQ(value, 1);
+      polled.set_value();
+    } else {
+      polled.get_future().wait();  // It never comes to the call.
+    }
+    EXPECT_NCCL_OK(ncclCommAbort(comm));
   });
 }
 

@@ -264,5 +264,36 @@ TEST(Windows, AbortEndsAWait) {
   });
 }
 
+/// A rank waits for another one that has sent it nothing yet, and never will.
+TEST(Windows, AWaitEndsWhenItsPeerDoes) {
+  for (const bool aborts : {false, true}) {
+    const ncclUniqueId id = make_nccl_id();
+    run_threads(2, [&](int rank) {
+      ncclComm_t comm = nullptr;
+      ASSERT_NCCL_OK(ncclCommInitRank(&comm, 2, id, rank));
+      int memory = 0;
+      register_window(comm, &memory, sizeof memory);
+      if (rank == 0) {
+        EXPECT_EQ(wait_for(comm, 1, 1), ncclRemoteError) << aborts;
+        EXPECT_NCCL_OK(ncclCommAbort(comm));
+        return;
+      }
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+      EXPECT_NCCL_OK(aborts ? ncclCommAbort(comm) : ncclCommDestroy(comm));
+    });
+  }
+}
+
+TEST(Windows, OfASuspendedCommunicatorStay) {
+  run_nccl_ranks(2, [](ncclComm_t comm, int) {
+    int memory = 0;
+    const ncclWindow_t window = register_window(comm, &memory, sizeof memory);
+    EXPECT_NCCL_OK(ncclCommSuspend(comm, NCCL_SUSPEND_MEM));
+    EXPECT_EQ(ncclCommWindowDeregister(comm, window), ncclInvalidUsage);
+    EXPECT_NCCL_OK(ncclCommResume(comm));
+    EXPECT_NCCL_OK(ncclCommWindowDeregister(comm, window));
+  });
+}
+
 }  // namespace
 }  // namespace ringpress::testing
