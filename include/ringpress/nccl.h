@@ -90,7 +90,9 @@ ncclResult_t ncclCommResume(ncclComm_t comm);
 
 /* ---- Asking a communicator -------------------------------------------------------------------*/
 
-/* ncclInProgress while a nonblocking call runs, else the error that `comm` has met, if any. */
+/* ncclInProgress while a nonblocking call runs, else the error that `comm` has met, if any. A call
+ * that ncclCommRevoke() has cut off is an error for all threads but the one that has revoked
+ * `comm`. */
 ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* asyncError);
 ncclResult_t ncclCommCount(const ncclComm_t comm, int* count);
 ncclResult_t ncclCommUserRank(const ncclComm_t comm, int* rank);

@@ -23,7 +23,9 @@ std::string describe_lossy(const CallSettings& settings) {
       settings.codec.is_automatic()
           ? "gradients between hosts lose up to what " + codec + " loses, where that is quicker"
           : "large sums lose what " + codec + " loses";
-  return what + " (RINGPRESS_BUDGET=q8 loses less, RINGPRESS=lossless or off nothing)";
+  const std::string setting =
+      settings.codec.is_automatic() ? "RINGPRESS_BUDGET" : "RINGPRESS_CODEC";
+  return what + " (" + setting + "=q8 loses less, RINGPRESS=lossless or off nothing)";
 }
 
 }  // namespace

@@ -22,7 +22,7 @@ expect() {
 
 says() { grep -q -- "$1" "$work/out" || { fail "no \"$1\" in:"; cat "$work/out"; }; }
 
-rows() { grep -vc '^#' "$work/out"; }
+rows() { grep -vc '^#\|^ringpress \[' "$work/out"; }
 
 expect 0 "$PROGRAM" --ranks 3 -b 4000 -e 4000 -n 2 -d all -o all -J "$work/all.json"
 [[ $(rows) -eq 72 ]] || fail "$(rows) rows instead of 72"

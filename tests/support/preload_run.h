@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <map>
+#include <regex>
 #include <sstream>
 #include <string>
 #include <utility>
@@ -37,6 +38,9 @@ inline Output run(const Environment& environment, const std::string& command) {
   }
   const int status = pclose(pipe);
   output.status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  // The line that every job begins with.
+  static const std::regex start("ringpress \\[[0-9]+\\] [0-9]+\\.[0-9]+\\.[0-9]+ [^\n]*\n");
+  output.text = std::regex_replace(output.text, start, "");
   return output;
 }
 

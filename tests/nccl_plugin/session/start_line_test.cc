@@ -25,6 +25,8 @@ TEST(StartLine, TellsThatGradientsLoseAndHowToLoseLess) {
   EXPECT_TRUE(says(line, "RINGPRESS_BUDGET=q8 loses less")) << line;
   EXPECT_TRUE(says(line_with({{"RINGPRESS_BUDGET", "q8"}}, true), "what q8 loses"));
   EXPECT_TRUE(says(line_with({{"RINGPRESS_CODEC", "topk"}}, true), "large sums lose what topk"));
+  EXPECT_TRUE(
+      says(line_with({{"RINGPRESS_CODEC", "topk"}}, true), "RINGPRESS_CODEC=q8 loses less"));
   EXPECT_TRUE(says(line_with({{"RINGPRESS_CODEC", "q4"}}, false), "large sums lose what q4"));
 }
 
