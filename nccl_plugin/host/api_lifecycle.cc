@@ -90,10 +90,7 @@ Status check_devices(int count, const int* devices) {
 
 /// As in NCCL: the end of one that does not block waits for nothing, and comes after what it does.
 Status check_destroyable(ncclComm& comm) {
-  if (comm.async_status().code() != Code::kInProgress) return Status::ok();
-  return Status(Code::kInvalidArgument,
-                "the previous call on comm has not finished; poll ncclCommGetAsyncError until it "
-                "reports ncclSuccess, or call ncclCommAbort");
+  return comm.async_status().code() == Code::kInProgress ? comm.life().check_ready() : Status::ok();
 }
 
 Status init_all(ncclComm_t* out, int count, const int* devices) {

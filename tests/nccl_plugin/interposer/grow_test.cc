@@ -49,6 +49,15 @@ ncclComm_t join_grown(Job& job, const ncclUniqueId& id, int size, int rank) {
   return grown;
 }
 
+/// As the shim's ncclCommShrink(), on the first two of three ranks.
+ncclComm_t shrink_to_two(Job& job, ncclComm_t comm) {
+  int excluded[] = {2};
+  ncclComm_t left = nullptr;
+  EXPECT_EQ(job.engine.real().CommShrink(comm, excluded, 1, &left, nullptr, 0), ncclSuccess);
+  job.engine.making().made_shrunk(&left, comm);
+  return left;
+}
+
 /// Whether a call of it is compressed; all ranks get the same sum.
 bool is_compressed(Job& job, ncclComm_t comm, int rank, std::barrier<>& all) {
   all.arrive_and_wait();
@@ -178,9 +187,7 @@ TEST(InterposerRevoke, WhatIsShrunkIsCompressedAsBefore) {
     EXPECT_EQ(job.all_reduce(comm, values, sums), ncclInvalidUsage);
     ncclComm_t left = nullptr;
     if (rank < 2) {
-      int excluded[] = {2};
-      EXPECT_EQ(job.engine.real().CommShrink(comm, excluded, 1, &left, nullptr, 0), ncclSuccess);
-      job.engine.making().made_shrunk(&left, comm);
+      left = shrink_to_two(job, comm);
     }
     three.arrive_and_wait();
     job.destroy(comm);
@@ -220,9 +227,7 @@ std::vector<float> shrink_after(Job& job, int calls, int calls_after) {
     three.arrive_and_wait();
     ncclComm_t left = nullptr;
     if (rank < 2) {
-      int excluded[] = {2};
-      EXPECT_EQ(job.engine.real().CommShrink(comm, excluded, 1, &left, nullptr, 0), ncclSuccess);
-      job.engine.making().made_shrunk(&left, comm);
+      left = shrink_to_two(job, comm);
       for (int call = 0; call < calls_after; ++call) {
         const float value = gradient.reduce(job, left, rank, two);
         if (rank == 0) largest.push_back(value);
@@ -256,9 +261,7 @@ TEST(InterposerHeirs, WhatIsOwedBelongsToItsTensor) {
     for (int call = 0; call < 7; ++call) gradient.reduce(job, comm, rank, three);
     ncclComm_t left = nullptr;
     if (rank < 2) {
-      int excluded[] = {2};
-      EXPECT_EQ(job.engine.real().CommShrink(comm, excluded, 1, &left, nullptr, 0), ncclSuccess);
-      job.engine.making().made_shrunk(&left, comm);
+      left = shrink_to_two(job, comm);
       EXPECT_LE(other.reduce(job, left, rank, two), 2);
     }
     three.arrive_and_wait();
@@ -278,9 +281,7 @@ TEST(InterposerHeirs, TheParentGoesOnWithoutResiduals) {
     for (int call = 0; call < 7; ++call) gradient.reduce(job, comm, rank, three);
     ncclComm_t left = nullptr;
     if (rank < 2) {
-      int excluded[] = {2};
-      EXPECT_EQ(job.engine.real().CommShrink(comm, excluded, 1, &left, nullptr, 0), ncclSuccess);
-      job.engine.making().made_shrunk(&left, comm);
+      left = shrink_to_two(job, comm);
       EXPECT_GE(gradient.reduce(job, left, rank, two), 10);
       job.destroy(left);
     }
