@@ -93,16 +93,25 @@ class Step(unittest.TestCase):
         self.assertEqual([tensor["bytes"] for tensor in tensors], [40000, 80000, 60000])
         return tensors[1:]
 
+    def assert_shown(self, shape, compute, is_shown):
+        """Of each tensor of a trace. On a busy machine, others' programs can hide it in one trace, hardly in
+        each of several. What the recorder makes of given times is tested beside it."""
+        seen = []
+        while len(seen) < 4:
+            tensors = self.tensors_of(shape, compute)
+            if all(is_shown(tensor) for tensor in tensors):
+                return
+            seen.append(tensors)
+        self.fail((shape, compute, seen))
+
     def test_what_is_computed_after_a_wait_is_not_taken_to_overlap(self):
         for shape, compute in (("waits", "burns"), ("nonblocking-waits", "sleeps"),
                                ("nonblocking-waits", "burns")):
-            for tensor in self.tensors_of(shape, compute):
-                self.assertGreaterEqual(tensor["after_call_us"], 2500, (shape, compute))
+            self.assert_shown(shape, compute, lambda tensor: tensor.get("after_call_us", 0) >= 2500)
 
     def test_what_is_computed_before_a_wait_is_taken_to_overlap(self):
-        for tensor in self.tensors_of("nonblocking", "sleeps"):
-            self.assertGreaterEqual(tensor["backward_us"], 2500)
-            self.assertIn("after_call_us", tensor)
+        self.assert_shown("nonblocking", "sleeps",
+                          lambda tensor: tensor["backward_us"] >= 2500 and "after_call_us" in tensor)
 
     def test_calls_of_a_group_are_ready_at_once(self):
         for tensor in self.tensors_of("group", "sleeps"):

@@ -29,13 +29,15 @@ Status Lobby::open(Fd listener, const Identity& identity, HelloPurpose purpose) 
   return reactor_.add(listener_.get(), this);
 }
 
-void Lobby::stop_listening() {
-  if (!listener_.valid()) return;
+Fd Lobby::stop_listening() {
+  if (!listener_.valid()) return {};
   reactor_.remove(listener_.get(), this);
-  // A process that was forked in between may have it, too.
-  if (reactor_.is_of_this_process()) ::shutdown(listener_.get(), SHUT_RDWR);
-  listener_.reset();
   waits_outside_ = false;
+  Fd stopped = std::move(listener_);
+  // A process that was forked in between may have it, too.
+  if (!reactor_.is_of_this_process()) return {};
+  ::shutdown(stopped.get(), SHUT_RDWR);
+  return stopped;
 }
 
 void Lobby::close() {

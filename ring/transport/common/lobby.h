@@ -30,8 +30,9 @@ class Lobby final : private EventHandler {
 
   /// Once. `listener` listens.
   Status open(Fd listener, const Identity& identity, HelloPurpose purpose);
-  /// Who is being let in stays.
-  void stop_listening();
+  /// Who is being let in stays. Returns the socket, which refuses connections now: it may still
+  /// keep its port. In a process that was forked since, nothing.
+  Fd stop_listening();
   /// Nobody stays.
   void close();
   bool is_listening() const { return listener_.valid(); }

@@ -145,15 +145,26 @@ Result<Fd> listen_on(const SocketAddress& address) {
   return socket;
 }
 
-Result<Fd> listen_again_on(const SocketAddress& address) {
+Result<Fd> bind_again_to(const SocketAddress& address) {
   RINGPRESS_ASSIGN_OR_RETURN(Fd socket, open_socket(address));
   const int yes = 1;
   if (setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) != 0) {
     return system_error("setsockopt");
   }
   if (::bind(socket.get(), address.get(), address.length) != 0) return system_error("bind");
+  return socket;
+}
+
+Result<Fd> listen_again_on(const SocketAddress& address) {
+  RINGPRESS_ASSIGN_OR_RETURN(Fd socket, bind_again_to(address));
   RINGPRESS_RETURN_IF_ERROR(start_listening(socket.get()));
   return socket;
+}
+
+Result<Fd> listen_and_keep_port(const SocketAddress& address) {
+  RINGPRESS_ASSIGN_OR_RETURN(const Fd found, bind_again_to(address));
+  RINGPRESS_ASSIGN_OR_RETURN(const SocketAddress chosen, local_address(found.get()));
+  return listen_again_on(chosen);
 }
 
 Result<SocketAddress> local_address(int descriptor) {

@@ -62,6 +62,10 @@ Result<Fd> listen_on(const SocketAddress& address);
 /// As listen_on(), though connections of a socket that this opened at the same port before are
 /// still there, or remembered.
 Result<Fd> listen_again_on(const SocketAddress& address);
+/// As listen_again_on(). A shutdown() ends the listening, and the port stays this socket's: nobody
+/// but listen_again_on() gets it. (Linux takes back a port that it chose itself, so the socket asks
+/// for the chosen one by its number.)
+Result<Fd> listen_and_keep_port(const SocketAddress& address);
 Result<SocketAddress> local_address(int descriptor);
 
 /// For begin_connect(). kSystem: this process, or its system, can have no more.

@@ -11,12 +11,15 @@ Reception::Reception(Reactor& reactor, std::size_t sockets, std::string name)
 
 Result<std::string> Reception::listen(const std::string& host, const Identity& identity) {
   RINGPRESS_ASSIGN_OR_RETURN(const SocketAddress wanted, parse_address(host + ":0"));
-  // Again, as ranks that outlive this mesh may meet at the same port.
-  RINGPRESS_ASSIGN_OR_RETURN(Fd listener, listen_again_on(wanted));
+  RINGPRESS_ASSIGN_OR_RETURN(Fd listener, listen_and_keep_port(wanted));
   RINGPRESS_ASSIGN_OR_RETURN(const SocketAddress address, local_address(listener.get()));
   RINGPRESS_RETURN_IF_ERROR(
       lobby_.open(std::move(listener), identity, data_purpose(identity.is_encrypted)));
   return to_text(address);
+}
+
+void Reception::stop() {
+  if (Fd stopped = lobby_.stop_listening(); stopped.valid()) port_ = std::move(stopped);
 }
 
 void Reception::tell_of_dropped(const HandshakeSocket& socket) {

@@ -17,7 +17,8 @@ class Reception {
 
   /// Returns the address.
   Result<std::string> listen(const std::string& host, const Identity& identity);
-  void stop() { lobby_.stop_listening(); }
+  /// The port stays this one's: ranks that outlive this mesh may meet there.
+  void stop();
   bool is_listening() const { return lobby_.is_listening(); }
   /// As Lobby has it.
   bool is_busy() const { return lobby_.is_busy(); }
@@ -29,6 +30,7 @@ class Reception {
 
   const std::string name_;
   Lobby lobby_;
+  Fd port_;  // Kept when nobody listens any more.
   // One line about each kind of strangers is enough.
   bool told_of_secret_ = false;
   bool told_of_program_ = false;

@@ -9,6 +9,7 @@
 // first error to the next sum, and what they held of the system's at the beginning and at the end.
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -151,6 +152,7 @@ class Job {
     const pid_t child = fork();
     if (child < 0) fail("no process");
     if (child == 0) {
+      prctl(PR_SET_PDEATHSIG, SIGKILL);  // A rank that waits would outlive a test that failed.
       fcntl(ends[1], F_SETFD, 0);
       execl("/proc/self/exe", "elastic", "--worker", channel.c_str(), nullptr);
       _exit(127);

@@ -288,5 +288,24 @@ TEST_F(Lateness, OfTheListenerDoesNotSpoilAHandoverOfMemory) {
   EXPECT_EQ(acceptor.state(), shm::Handover::State::kReady);
 }
 
+/// Ranks that outlive a mesh meet at its port, so no other program may get it meanwhile. On a busy
+/// machine one did.
+TEST(Reception, KeepsItsPortWhenItHasStopped) {
+  Reactor reactor;
+  Identity identity;
+  identity.world = 2;
+  tcp::Reception reception(reactor, 2, "a reception");
+  const std::string text = reception.listen("127.0.0.1", identity).value();
+  const SocketAddress address = parse_address(text).value();
+  reception.stop();
+  EXPECT_FALSE(reception.is_listening());
+  EXPECT_FALSE(bind_to(address).is_ok());
+  const Fd late = start_connect(address).value();
+  pollfd waited{late.get(), POLLOUT, 0};
+  ASSERT_EQ(poll(&waited, 1, 5000), 1);
+  EXPECT_FALSE(connect_result(late.get()).is_ok());
+  EXPECT_TRUE(listen_again_on(address).is_ok());
+}
+
 }  // namespace
 }  // namespace ringpress::testing
