@@ -15,7 +15,7 @@ readonly PACKAGES=(
   g++ cmake ninja-build ccache pkg-config clang clang-format clang-tidy libclang-rt-14-dev lld python3 binutils
   libhwy-dev libisal-dev librandom123-dev libxxhash-dev libsodium-dev
   libgtest-dev librapidcheck-dev libcli11-dev nlohmann-json3-dev libfmt-dev libbenchmark-dev
-  libzstd-dev coinor-libclp-dev
+  libzstd-dev coinor-libclp-dev python3-matplotlib
   iproute2 util-linux procps
 )
 readonly BY_CLANG=(-DCMAKE_C_COMPILER=clang -DCMAKE_CXX_COMPILER=clang++)
