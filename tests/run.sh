@@ -12,7 +12,7 @@ set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit
 
 readonly PACKAGES=(
-  g++ cmake ninja-build ccache pkg-config clang clang-format clang-tidy libclang-rt-14-dev lld python3 binutils
+  g++ cmake ninja-build dpkg-dev ccache pkg-config clang clang-format clang-tidy libclang-rt-14-dev lld python3 binutils
   libhwy-dev libisal-dev librandom123-dev libxxhash-dev libsodium-dev
   libgtest-dev librapidcheck-dev libcli11-dev nlohmann-json3-dev libfmt-dev libbenchmark-dev
   libzstd-dev coinor-libclp-dev python3-matplotlib

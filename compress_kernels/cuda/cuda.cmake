@@ -1,16 +1,22 @@
-# libringpress-cuda.so: the kernels. Target ringpress_cuda, which is not a part of `all`: it takes
-# minutes. nvcc is called as a command, so that CMake's own support of CUDA need not work.
+# libringpress-cuda.so: the kernels, target ringpress_cuda. nvcc is called as a command, so that CMake's own
+# support of CUDA need not work.
 #
-# RINGPRESS_CUDA_ARCHITECTURES: those that nvcc knows of 7.0 to 10.0, as a list such as 80;90. Of the
-# last one there is PTX too, for what comes after it. CUDA 13 has dropped 7.0 and 7.2.
+# RINGPRESS_CUDA_ARCHITECTURES: those that nvcc knows of 7.0 to 10.0, as a list such as 80;90. Empty, which
+# is the default: those of this machine's GPUs. Of the last one there is PTX too, for what comes after it.
+# CUDA 13 has dropped 7.0 and 7.2. Without a list and without a GPU the target has all of them, and is not a
+# part of `all`: it takes long.
 if(RINGPRESS_CUDA STREQUAL "OFF" OR RINGPRESS_SANITIZE)
   return()
 endif()
+set(ringpress_without_kernels
+    "without libringpress-cuda.so the preloaded library (door A) compresses nothing. Host memory and the \
+plugin do not need it. RINGPRESS_CUDA=OFF silences this.")
 find_program(RINGPRESS_NVCC nvcc PATHS /usr/local/cuda/bin)
 if(NOT RINGPRESS_NVCC)
   if(RINGPRESS_CUDA STREQUAL "ON")
     message(FATAL_ERROR "RINGPRESS_CUDA=ON, but nvcc was not found")
   endif()
+  message(WARNING "There is no nvcc, so no kernels for GPUs are built: ${ringpress_without_kernels}")
   return()
 endif()
 
@@ -22,7 +28,31 @@ foreach(architecture 70 75 80 86 89 90 100)
     list(APPEND supported ${architecture})
   endif()
 endforeach()
-set(RINGPRESS_CUDA_ARCHITECTURES "${supported}" CACHE STRING "Compute capabilities of the kernels")
+include(${CMAKE_CURRENT_LIST_DIR}/architectures.cmake)
+set(RINGPRESS_CUDA_ARCHITECTURES "" CACHE STRING
+    "Compute capabilities of the kernels, such as 80;90; empty: of this machine's GPUs")
+
+set(architectures ${RINGPRESS_CUDA_ARCHITECTURES})
+if(NOT architectures)
+  find_program(RINGPRESS_NVIDIA_SMI nvidia-smi)
+  ringpress_architectures_of_gpus("${RINGPRESS_NVIDIA_SMI}" "${supported}" architectures)
+endif()
+foreach(architecture ${architectures})
+  if(NOT architecture IN_LIST supported)
+    message(FATAL_ERROR "RINGPRESS_CUDA_ARCHITECTURES=${RINGPRESS_CUDA_ARCHITECTURES}: ${architecture} is not "
+                        "one of what this nvcc and this library know: ${supported}")
+  endif()
+endforeach()
+set(by_default)
+if(architectures)
+  set(by_default ALL)
+  message(STATUS "Kernels for GPUs of compute capability: ${architectures}")
+else()
+  set(architectures ${supported})
+  message(WARNING "There is nvcc but no GPU that it can compile for, and no RINGPRESS_CUDA_ARCHITECTURES, such as "
+                  "80;90. So no kernels for GPUs are built by default: ${ringpress_without_kernels} The target "
+                  "ringpress_cuda builds them for all of ${supported}, which takes long.")
+endif()
 
 set(ringpress_nvcc_flags -std=c++20 -O3 -fmad=false --expt-relaxed-constexpr
     --resource-usage -I${PROJECT_SOURCE_DIR} -I${PROJECT_SOURCE_DIR}/include
@@ -37,7 +67,7 @@ if(NOT RANDOM123_INCLUDE STREQUAL "/usr/include")
   list(APPEND ringpress_nvcc_flags -isystem ${RANDOM123_INCLUDE})
 endif()
 set(last)
-foreach(architecture ${RINGPRESS_CUDA_ARCHITECTURES})
+foreach(architecture ${architectures})
   list(APPEND ringpress_nvcc_flags
        -gencode=arch=compute_${architecture},code=sm_${architecture})
   set(last ${architecture})
@@ -69,4 +99,5 @@ add_custom_command(
   COMMAND ${RINGPRESS_NVCC} -shared -cudart static
           -Xlinker=--exclude-libs,ALL,-z,defs,--version-script=${exports} -o ${module} ${objects}
   DEPENDS ${objects} ${exports} COMMENT "Linking libringpress-cuda.so" VERBATIM)
-add_custom_target(ringpress_cuda DEPENDS ${module})
+add_custom_target(ringpress_cuda ${by_default} DEPENDS ${module})
+ringpress_install_kernels(ringpress_cuda ${module} "${by_default}")

@@ -56,6 +56,5 @@ if(RINGPRESS_COMMAND)
   set_target_properties(ringpress_command PROPERTIES OUTPUT_NAME ringpress
                         RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/perf)
   target_link_libraries(ringpress_command PRIVATE ringpress_command_parts CLI11::CLI11 fmt::fmt)
-  install(TARGETS ringpress_command)
-  ringpress_installs(ringpress_command)
+  ringpress_install(ringpress_command ${CMAKE_INSTALL_BINDIR})
 endif()

@@ -134,10 +134,22 @@ std::vector<NamedPlugin> look_at_named_plugins(const JobEnvironment& environment
   return found;
 }
 
-void look_at_door_a(Surroundings* all) {
+/// What is called libnccl.so.2 in a folder of its own: beside the libraries where they were built,
+/// and below ringpress/ where they are installed.
+std::filesystem::path private_library(const std::filesystem::path& libraries, const char* folder) {
+  std::error_code error;
+  for (const std::filesystem::path& place : {libraries / "ringpress", libraries}) {
+    std::filesystem::path path = place / folder / "libnccl.so.2";
+    if (std::filesystem::exists(path, error)) return path;
+  }
+  return {};
+}
+
+void look_at_own_libraries(Surroundings* all) {
   const std::filesystem::path folder = std::filesystem::path(all->plugin_folder).parent_path();
   all->preload = look_at_shim(folder / "libringpress-preload.so");
-  all->preload_as_nccl = look_at_shim(folder / "preload" / "libnccl.so.2");
+  all->preload_as_nccl = look_at_shim(private_library(folder, "preload"));
+  all->host_folder = private_library(folder, "host").parent_path();
   all->engine = look_at_engine(folder);
   all->kernels = look_at_kernels(folder);
 }
@@ -158,7 +170,7 @@ Surroundings look_around(const std::string& program) {
     all.plugin.tables = all.run_plugin.tables;
   }
   all.named_plugins = look_at_named_plugins(all.environment);
-  look_at_door_a(&all);
+  look_at_own_libraries(&all);
   all.named_nccl = named_nccl(all.environment);
   const Variable* const next = all.environment.find(kNextPlugin);
   if (next != nullptr && !next->value.empty()) all.next_plugin = look_at_plugin(next->value);

@@ -39,6 +39,7 @@ struct Surroundings {
   DoorLibrary preload_as_nccl;  // The same under NCCL's name.
   DoorLibrary engine;           // Of door A.
   DoorLibrary kernels;          // Of door A.
+  std::string host_folder;      // Of door C's libnccl.so.2; empty: there is none.
   std::vector<NamedPlugin> named_plugins;
   PluginLibrary next_plugin;  // RINGPRESS_NEXT_NET_PLUGIN's, where that is set.
   std::vector<ProgramNccl> programs;

@@ -373,8 +373,10 @@ void judge_host_memory(const Surroundings& all, Findings* findings) {
   } else {
     add(findings, Level::kWarning, "door C",
         "libnccl.so.2 is not this library: programs on host memory do not find it by that name",
-        "put the folder of its libnccl.so.2 first into LD_LIBRARY_PATH, for programs without a "
-        "GPU");
+        all.host_folder.empty()
+            ? "build or install it, and put the folder of its libnccl.so.2 first into "
+              "LD_LIBRARY_PATH"
+            : "put " + all.host_folder + " first into LD_LIBRARY_PATH, for programs without a GPU");
   }
 }
 

@@ -60,18 +60,16 @@ if(NOT RINGPRESS_SANITIZE)
     -static-libstdc++ -static-libgcc LINKER:--exclude-libs,ALL LINKER:-z,defs)
 endif()
 
-include(GNUInstallDirs)
-install(TARGETS ringpress_plugin LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
-ringpress_installs(ringpress_plugin)
+ringpress_install(ringpress_plugin ${CMAKE_INSTALL_LIBDIR})
 foreach(kind tuner profiler env)
   set(link $<TARGET_FILE_DIR:ringpress_plugin>/libnccl-${kind}-ringpress.so)
   add_custom_command(TARGET ringpress_plugin POST_BUILD
     COMMAND ${CMAKE_COMMAND} -E create_symlink $<TARGET_FILE_NAME:ringpress_plugin> ${link})
-  install(FILES ${link} DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  install(FILES ${link} DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT runtime)
 endforeach()
 
-# The same names in a folder without libnccl.so.2, for LD_LIBRARY_PATH: beside that name every
-# program would get the library for host memory instead of NCCL.
+# The same names in a folder of their own, for LD_LIBRARY_PATH: nothing else of ours, and nothing that
+# somebody has put beside the libraries, takes the place of what a program loads.
 set(folder $<TARGET_FILE_DIR:ringpress_plugin>/ringpress)
 add_custom_command(TARGET ringpress_plugin POST_BUILD
   COMMAND ${CMAKE_COMMAND} -E make_directory ${folder})
@@ -79,5 +77,5 @@ foreach(kind net tuner profiler env)
   set(link ${folder}/libnccl-${kind}-ringpress.so)
   add_custom_command(TARGET ringpress_plugin POST_BUILD
     COMMAND ${CMAKE_COMMAND} -E create_symlink ../$<TARGET_FILE_NAME:ringpress_plugin> ${link})
-  install(FILES ${link} DESTINATION ${CMAKE_INSTALL_LIBDIR}/ringpress)
+  install(FILES ${link} DESTINATION ${RINGPRESS_PRIVATE_FOLDER} COMPONENT runtime)
 endforeach()

@@ -28,7 +28,7 @@ target_compile_options(ringpress_preload_objects PRIVATE -fno-sanitize=all -O2)
 
 # libringpress-preload.so catches programs that were linked with NCCL. preload/libnccl.so.2 also
 # answers those that open NCCL by that name.
-function(add_shim target name folder)
+function(add_shim target name folder installed)
   set(map ${CMAKE_CURRENT_SOURCE_DIR}/preload/preload.map)
   add_library(${target} SHARED $<TARGET_OBJECTS:ringpress_preload_objects>)
   set_target_properties(${target} PROPERTIES PREFIX "" OUTPUT_NAME ${name} SUFFIX "" NO_SONAME ON
@@ -40,8 +40,7 @@ function(add_shim target name folder)
   target_link_libraries(${target} PRIVATE ${CMAKE_DL_LIBS})
   # Opened by name at run time.
   add_dependencies(${target} ringpress)
-  install(TARGETS ${target} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/${folder})
-  ringpress_installs(${target})
+  ringpress_install(${target} ${installed})
 endfunction()
-add_shim(ringpress_preload libringpress-preload.so "")
-add_shim(ringpress_preload_soname libnccl.so.2 preload)
+add_shim(ringpress_preload libringpress-preload.so "" ${CMAKE_INSTALL_LIBDIR})
+add_shim(ringpress_preload_soname libnccl.so.2 preload ${RINGPRESS_PRIVATE_FOLDER}/preload)

@@ -200,9 +200,10 @@ static void* find_absent(size_t index) {
   return real_library == NULL ? (void*)absent_library : (void*)absent_function;
 }
 
-/* The engine lies in the shim's own folder, or in the one above. */
+/* The engine lies in the shim's own folder, or in one above: of preload/libnccl.so.2 in the next
+ * one where it was built, and in the one after that where it is installed. */
 static void* open_engine_library(void) {
-  static const char* const kPlaces[] = {"", "../"};
+  static const char* const kPlaces[] = {"", "../", "../../"};
   char path[4096];
   Dl_info self;
   if (dladdr((void*)&kFunctions, &self) == 0) return NULL;
@@ -210,9 +211,9 @@ static void* open_engine_library(void) {
   const int folder = slash != NULL ? (int)(slash - self.dli_fname) + 1 : 0;
   char why[1024] = "";
   void* handle = NULL;
-  for (size_t i = 0; i < 2 && handle == NULL; ++i) {
+  for (size_t i = 0; i < sizeof kPlaces / sizeof kPlaces[0] && handle == NULL; ++i) {
     snprintf(path, sizeof path, "%.*s%s" RINGPRESS_ENGINE_FILE, folder, self.dli_fname, kPlaces[i]);
-    if (i == 1 && access(path, F_OK) != 0) continue; /* What was wrong with the first one counts. */
+    if (i > 0 && access(path, F_OK) != 0) continue; /* What was wrong with the first one counts. */
     const char* problem = ringpress_why_not_open(path);
     if (problem == NULL) handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (problem != NULL) snprintf(why, sizeof why, "%.*s: %s", (int)sizeof why - 64, path, problem);

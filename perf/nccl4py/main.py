@@ -3,7 +3,7 @@
 
 usage: perf/nccl4py/main.py [LIBRARY_FOLDER]
 Installs nccl4py and what it needs into a folder that is removed at the end, runs ranks.py with 1,
-2, 3, 4 and 8 ranks over LIBRARY_FOLDER/libnccl.so.2 (default build/lib), and prints a table of its
+2, 3, 4 and 8 ranks over LIBRARY_FOLDER/libnccl.so.2 (default build/lib/host), and prints a table of its
 checks. The exit status is 1 if one of them fails.
 """
 import os
@@ -54,7 +54,7 @@ def run_ranks(python, library, size, folder):
 
 
 def main():
-    library = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ROOT / "build" / "lib").resolve()
+    library = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ROOT / "build/lib/host").resolve()
     with tempfile.TemporaryDirectory() as folder:
         python = install(pathlib.Path(folder) / "venv")
         print(f"perf/nccl4py/main.py    nccl4py {version_of(python)}")

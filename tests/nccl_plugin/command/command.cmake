@@ -20,9 +20,6 @@ add_test(NAME command.doctor
          COMMAND Python3::Interpreter -B ${CMAKE_CURRENT_SOURCE_DIR}/command/doctor_test.py
                  $<TARGET_FILE:ringpress_command> $<TARGET_FILE_DIR:ringpress_plugin>)
 set_tests_properties(command.doctor PROPERTIES TIMEOUT 300)
-add_test(NAME command.install
-         COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/command/install_test.sh ${CMAKE_COMMAND} ${PROJECT_BINARY_DIR})
-set_tests_properties(command.install PROPERTIES TIMEOUT 200)
 add_test(NAME command.explain
          COMMAND Python3::Interpreter -B ${CMAKE_CURRENT_SOURCE_DIR}/command/explain_test.py
                  $<TARGET_FILE:ringpress_command>)

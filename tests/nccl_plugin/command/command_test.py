@@ -331,12 +331,18 @@ class Doctor(Command):
                 self.assertNotIn(text, self.texts(record, level).replace("do not find it by that", ""))
 
     def test_sees_the_library_for_host_memory(self):
-        host = LIBRARY_FOLDER / "libnccl.so.2"
+        host = LIBRARY_FOLDER / "host" / "libnccl.so.2"
         self.assertTrue(host.exists(), f"{host} is not built")
-        record = self.doctor(LD_LIBRARY_PATH=str(LIBRARY_FOLDER))
+        record = self.doctor(LD_LIBRARY_PATH=str(host.parent))
         self.assertTrue(record["nccl"][0]["ringpress"])
         self.assertIn("door C", [row["about"] for row in record["findings"] if row["level"] == "ok"])
         self.assertIn("do not use the GPU", self.texts(record, "warning"))
+
+    def test_the_folder_of_the_libraries_hides_no_nccl(self):
+        record = self.doctor(LD_LIBRARY_PATH=str(LIBRARY_FOLDER))
+        self.assertFalse([row for row in record["nccl"] if row["ringpress"]])
+        remedies = [row["remedy"] for row in record["findings"] if row["about"] == "door C"]
+        self.assertIn(f"{LIBRARY_FOLDER}/host first into LD_LIBRARY_PATH", "".join(remedies))
 
     def test_an_nccl_that_is_none(self):
         (self.folder / "libnccl.so.2").write_text("not a library\n" * 1000)
@@ -389,7 +395,7 @@ class Doctor(Command):
         self.assertNotIn("no NCCL is seen", text(found))
         for value, why in ((other, "it is not an NCCL library"), ("real.so", "absolute path"),
                            (str(LIBRARY_FOLDER / "libringpress-preload.so"), "not an NCCL library"),
-                           (str(LIBRARY_FOLDER / "libnccl.so.2"), "this library for host memory")):
+                           (str(LIBRARY_FOLDER / "host/libnccl.so.2"), "this library for host memory")):
             problems = self.texts(self.doctor(RINGPRESS_REAL_NCCL=value), "problem")
             self.assertRegex(problems, f"RINGPRESS_REAL_NCCL={re.escape(value)}: .*{why}")
         if not (LIBRARY_FOLDER / "libringpress-cuda.so").exists():  # Found beside the library first.

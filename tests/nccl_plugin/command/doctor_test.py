@@ -176,7 +176,7 @@ class Libraries(DoctorCommand):
 
     def test_so_is_an_nccl(self):
         nccl = self.folder / "libnccl.so.2"
-        shutil.copy(LIBRARY_FOLDER / "libnccl.so.2", nccl)
+        shutil.copy(LIBRARY_FOLDER / "host/libnccl.so.2", nccl)
         os.truncate(nccl, nccl.stat().st_size * 9 // 10)
         record = self.doctor(LD_LIBRARY_PATH=str(self.folder), RINGPRESS_REAL_NCCL=str(nccl))
         self.assertIn(f"(found by the loader): {nccl} is cut short", self.texts(record, "problem"))

@@ -28,7 +28,8 @@ IS_SANITIZED = "RINGPRESS_SANITIZED" in os.environ
 
 def environment(folder, **more):
     door_a = {"LD_PRELOAD": str(SHIM), "RINGPRESS_BACKEND": "host"} if SHIM else {}
-    return {**os.environ, **SETTINGS, **door_a, "LD_LIBRARY_PATH": str(LIBRARY.parent),
+    libraries = f"{LIBRARY.parent}/host:{LIBRARY.parent}"  # In one of them it is called libnccl.so.2.
+    return {**os.environ, **SETTINGS, **door_a, "LD_LIBRARY_PATH": libraries,
             "RINGPRESS_STATS": f"{folder}/statistics", "RINGPRESS_TRACE": f"{folder}/trace", **more}
 
 
