@@ -14,6 +14,7 @@ add_library(ringpress_command_parts STATIC
   command/advice.cc
   command/child.cc
   command/doctor.cc
+  command/doors.cc
   command/elf_file.cc
   command/explain/decided.cc
   command/explain/explain.cc
@@ -32,6 +33,8 @@ add_library(ringpress_command_parts STATIC
   command/plan/timeline_svg.cc
   command/program_nccl.cc
   command/run.cc
+  command/run_report.cc
+  command/run_settings.cc
   command/svg_text.cc
   command/schedule/cluster_file.cc
   command/schedule/jobs_file.cc
@@ -51,8 +54,13 @@ target_link_libraries(ringpress_command_parts
                               ringpress_tuner ringpress_gadget_lp nlohmann_json::nlohmann_json fmt::fmt ${CMAKE_DL_LIBS})
 
 if(RINGPRESS_COMMAND)
-  add_executable(ringpress_command command/main.cc)
-  set_source_files_properties(command/main.cc PROPERTIES COMPILE_OPTIONS -O0)
+  add_executable(ringpress_command command/main.cc
+                                   command/line/doctor_line.cc
+                                   command/line/explain_line.cc
+                                   command/line/plan_line.cc
+                                   command/line/run_line.cc
+                                   command/line/schedule_line.cc)
+  target_compile_options(ringpress_command PRIVATE -O0)
   set_target_properties(ringpress_command PROPERTIES OUTPUT_NAME ringpress
                         RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/perf)
   target_link_libraries(ringpress_command PRIVATE ringpress_command_parts CLI11::CLI11 fmt::fmt)

@@ -1,7 +1,8 @@
 # The installed command.
 add_library(misbehaving_library MODULE command/misbehaving_library.c)
-add_executable(command_test command/conflicts_test.cc command/doctor_test.cc command/elf_file_test.cc
-                            command/open_library_test.cc command/params_verdict_test.cc)
+add_executable(command_test command/conflicts_test.cc command/doctor_test.cc command/doors_test.cc
+                            command/elf_file_test.cc command/open_library_test.cc
+                            command/params_verdict_test.cc)
 target_link_libraries(command_test PRIVATE ringpress_command_parts ringpress_session GTest::gtest_main)
 target_compile_definitions(command_test PRIVATE
                            MISBEHAVING_LIBRARY="$<TARGET_FILE:misbehaving_library>")
@@ -16,6 +17,10 @@ add_test(NAME command.run
          COMMAND Python3::Interpreter -B ${CMAKE_CURRENT_SOURCE_DIR}/command/command_test.py
                  $<TARGET_FILE:ringpress_command> $<TARGET_FILE_DIR:ringpress_plugin>)
 set_tests_properties(command.run PROPERTIES TIMEOUT 300)
+add_test(NAME command.run_options
+         COMMAND Python3::Interpreter -B ${CMAKE_CURRENT_SOURCE_DIR}/command/run_options_test.py
+                 $<TARGET_FILE:ringpress_command> $<TARGET_FILE_DIR:ringpress_plugin>)
+set_tests_properties(command.run_options PROPERTIES TIMEOUT 300)
 add_test(NAME command.doctor
          COMMAND Python3::Interpreter -B ${CMAKE_CURRENT_SOURCE_DIR}/command/doctor_test.py
                  $<TARGET_FILE:ringpress_command> $<TARGET_FILE_DIR:ringpress_plugin>)

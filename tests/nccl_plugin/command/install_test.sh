@@ -18,6 +18,13 @@ done
 "$folder/whole/bin/ringpress" params >/dev/null
 said=$("$folder/whole/bin/ringpress" run env 2>/dev/null)
 grep -q "^NCCL_NET_PLUGIN=ringpress$" <<<"$said" || { echo "run without -- sets nothing: $said"; exit 1; }
+for door in A C; do  # From where it is installed.
+  said=$("$folder/whole/bin/ringpress" run --door $door env 2>/dev/null)
+  grep -qE "^LD_(PRELOAD|LIBRARY_PATH)=$folder/whole/.*lib" <<<"$said" || {
+    echo "run --door $door sets nothing: $said"
+    exit 1
+  }
+done
 
 # The rules are those of the tree; a file that a part of a build lacks is one that is not there.
 lacks=$folder/cmake_install.cmake
