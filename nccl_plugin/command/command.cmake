@@ -16,9 +16,16 @@ add_library(ringpress_command_parts STATIC
   command/doctor.cc
   command/doors.cc
   command/elf_file.cc
+  command/estimate/estimate.cc
+  command/estimate/estimate_text.cc
+  command/estimate/gpus.cc
+  command/estimate/quantities.cc
+  command/estimate/reductions.cc
+  command/estimate/step_model.cc
   command/explain/decided.cc
   command/explain/explain.cc
   command/explain/explanation.cc
+  command/explain/processors.cc
   command/judge.cc
   command/judge_preloading.cc
   command/libraries.cc
@@ -29,6 +36,10 @@ add_library(ringpress_command_parts STATIC
   command/plan/json_tree.cc
   command/plan/model_file.cc
   command/plan/plan.cc
+  command/plan/plan_rules.cc
+  command/plan/preset_job.cc
+  command/plan/presets.cc
+  command/plan/templates.cc
   command/plan/text_file.cc
   command/plan/timeline_svg.cc
   command/program_nccl.cc
@@ -56,6 +67,7 @@ target_link_libraries(ringpress_command_parts
 if(RINGPRESS_COMMAND)
   add_executable(ringpress_command command/main.cc
                                    command/line/doctor_line.cc
+                                   command/line/estimate_line.cc
                                    command/line/explain_line.cc
                                    command/line/plan_line.cc
                                    command/line/run_line.cc

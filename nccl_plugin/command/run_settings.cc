@@ -23,7 +23,7 @@ const Variable* find_set(const JobEnvironment& environment, const char* name) {
   return found == nullptr || found->value.empty() ? nullptr : found;
 }
 
-std::string shown(const char* name, const Variable& variable) {
+std::string named(const char* name, const Variable& variable) {
   return fmt::format("{}={} ({})", name, variable.value, variable.origin);
 }
 
@@ -75,14 +75,14 @@ void check_effect(const SettingOptions& options, const JobEnvironment& environme
   const Variable* const mode = find_set(environment, kMode);
   if ((has_codec || !options.budget.empty()) && mode != nullptr && !takes_a_codec(mode->value)) {
     throw terminal::Error(fmt::format("{} has no effect with {}; unset {} or leave the option out",
-                                      option, shown(kMode, *mode), kMode));
+                                      option, named(kMode, *mode), kMode));
   }
   const Variable* const codec = find_set(environment, kCodec);
   const bool is_fixed = codec != nullptr && codec->value != kAutomaticCodec;
   if (!options.budget.empty() && !has_codec && is_fixed) {
     throw terminal::Error(
         fmt::format("--budget {} has no effect with {}; unset {} or leave the option out",
-                    options.budget, shown(kCodec, *codec), kCodec));
+                    options.budget, named(kCodec, *codec), kCodec));
   }
 }
 
@@ -93,7 +93,7 @@ void check_not_set(const std::string& option, const std::string& variable, const
   const Variable* const own = find_set(environment, variable.c_str());
   if (own == nullptr || own->value == value) return;
   throw terminal::Error(fmt::format("{}: {} is set already; unset it or leave the option out",
-                                    option, shown(variable.c_str(), *own)));
+                                    option, named(variable.c_str(), *own)));
 }
 
 Variables variables_of_options(const SettingOptions& options, const JobEnvironment& environment) {
@@ -127,7 +127,7 @@ std::vector<std::string> passed_over_by(const SettingOptions& options,
     const Variable* const own = find_set(environment, name);
     const bool is_the_same = name == kCodec && own != nullptr && own->value == options.codec;
     if (own == nullptr || is_the_same) continue;
-    notes.push_back(fmt::format("{} has no effect with {}", shown(name, *own), option));
+    notes.push_back(fmt::format("{} has no effect with {}", named(name, *own), option));
   }
   return notes;
 }

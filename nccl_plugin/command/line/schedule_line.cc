@@ -1,16 +1,29 @@
+#include <fmt/core.h>
+
+#include <cstdlib>
 #include <memory>
 
 #include "nccl_plugin/command/line/subcommand.h"
 #include "nccl_plugin/command/line/validators.h"
+#include "nccl_plugin/command/plan/templates.h"
 #include "nccl_plugin/command/schedule/schedule.h"
 
 namespace ringpress::nccl_plugin::command {
 namespace {
 
-void add_files(const std::shared_ptr<ScheduleOptions>& options, CLI::App* schedule) {
-  schedule->add_option("CLUSTER", options->cluster_file, "a cluster file; perf/gadget/ has one")
-      ->required();
-  schedule->add_option("JOBS", options->jobs_file, "a file of jobs")->required();
+struct ScheduleWords {
+  ScheduleOptions options;
+  std::string wanted_template;
+};
+
+void add_files(ScheduleWords* words, CLI::App* schedule) {
+  ScheduleOptions* const options = &words->options;
+  schedule->add_option("CLUSTER", options->cluster_file, "a cluster file; perf/gadget/ has one");
+  schedule->add_option("JOBS", options->jobs_file, "a file of jobs");
+  schedule
+      ->add_option("--template", words->wanted_template,
+                   "print a file to begin with: cluster or jobs")
+      ->check(CLI::IsMember({"cluster", "jobs"}));
   schedule->add_option("--svg", options->svg_file, "draw the placements into this file");
   schedule->add_option("--load-svg", options->load_file,
                        "draw the utility of all policies against the number of jobs");
@@ -24,7 +37,17 @@ void add_files(const std::shared_ptr<ScheduleOptions>& options, CLI::App* schedu
       ->capture_default_str();
 }
 
-int run_schedule(const ScheduleOptions& options, const CLI::App& schedule) {
+int run_schedule(const ScheduleWords& words, const CLI::App& schedule) {
+  const ScheduleOptions& options = words.options;
+  if (!words.wanted_template.empty()) {
+    fmt::print("{}", words.wanted_template == "jobs" ? kJobsTemplate : kClusterTemplate);
+    return EXIT_SUCCESS;
+  }
+  if (options.jobs_file.empty()) {
+    return refuse(
+        "schedule: needs a CLUSTER file and a JOBS file; --template cluster and --template jobs "
+        "print such files");
+  }
   if (schedule.count("--lp-seconds") > 0 && options.policy != "gadget-lp") {
     return refuse("schedule: --lp-seconds is for --policy gadget-lp");
   }
@@ -34,10 +57,11 @@ int run_schedule(const ScheduleOptions& options, const CLI::App& schedule) {
 }  // namespace
 
 Subcommand add_schedule(CLI::App* all) {
-  const auto options = std::make_shared<ScheduleOptions>();
+  const auto words = std::make_shared<ScheduleWords>();
+  ScheduleOptions* const options = &words->options;
   CLI::App* const schedule =
       all->add_subcommand("schedule", "which jobs of a cluster run, and where");
-  add_files(options, schedule);
+  add_files(words.get(), schedule);
   schedule->add_option("--policy", options->policy, "who gets what")
       ->check(CLI::IsMember({"gadget", "gadget-lp", "fifo", "drf", "las"}))
       ->capture_default_str();
@@ -52,7 +76,7 @@ Subcommand add_schedule(CLI::App* all) {
       ->capture_default_str();
   schedule->add_flag("--json", options->json, "for programs");
   schedule->add_flag("--summary", options->summary, "without the placements of each slot");
-  return {schedule, [options, schedule](const auto&) { return run_schedule(*options, *schedule); }};
+  return {schedule, [words, schedule](const auto&) { return run_schedule(*words, *schedule); }};
 }
 
 }  // namespace ringpress::nccl_plugin::command

@@ -24,6 +24,7 @@ Subcommand add_params(CLI::App* all);
 Subcommand add_plan(CLI::App* all);
 Subcommand add_schedule(CLI::App* all);
 Subcommand add_explain(CLI::App* all);
+Subcommand add_estimate(CLI::App* all);
 
 /// Says `text` on standard error; kBadUsage.
 int refuse(const std::string& text);

@@ -7,6 +7,10 @@ target_link_libraries(command_test PRIVATE ringpress_command_parts ringpress_ses
 target_compile_definitions(command_test PRIVATE
                            MISBEHAVING_LIBRARY="$<TARGET_FILE:misbehaving_library>")
 add_dependencies(command_test misbehaving_library)
+add_executable(estimate_models_test command/estimate_models_test.cc command/quantities_test.cc)
+target_link_libraries(estimate_models_test PRIVATE ringpress_command_parts GTest::gtest_main)
+target_compile_definitions(estimate_models_test PRIVATE RESULTS="${PROJECT_SOURCE_DIR}/perf/results")
+gtest_discover_tests(estimate_models_test TEST_PREFIX command. DISCOVERY_TIMEOUT 60)
 add_executable(explain_decided_test command/decided_test.cc command/explained_calls_test.cc)
 target_link_libraries(explain_decided_test PRIVATE ringpress_command_parts ringpress_session
                                                    ringpress_codecs ringpress_tuner GTest::gtest_main
@@ -31,6 +35,10 @@ set_tests_properties(command.install PROPERTIES TIMEOUT 200)
 add_test(NAME command.explain
          COMMAND Python3::Interpreter -B ${CMAKE_CURRENT_SOURCE_DIR}/command/explain_test.py
                  $<TARGET_FILE:ringpress_command>)
+add_test(NAME command.estimate
+         COMMAND Python3::Interpreter -B ${CMAKE_CURRENT_SOURCE_DIR}/command/estimate_test.py
+                 $<TARGET_FILE:ringpress_command>)
+set_tests_properties(command.estimate PROPERTIES TIMEOUT 300)
 add_test(NAME command.readme
          COMMAND Python3::Interpreter -B ${CMAKE_CURRENT_SOURCE_DIR}/command/readme_commands_test.py
                  $<TARGET_FILE:ringpress_command> ${PROJECT_SOURCE_DIR})
