@@ -118,11 +118,11 @@ void advise_on_backend(const JobEnvironment& environment, std::vector<Advice>* a
 
 }  // namespace
 
-std::vector<Advice> advise_on_settings(const JobEnvironment& environment) {
+std::vector<Advice> advise_on_settings(const JobEnvironment& environment, Door door) {
   std::vector<Advice> all;
   advise_on_names_and_values(environment, &all);
-  advise_on_codec(environment, &all);
-  advise_on_backend(environment, &all);
+  if (door == Door::kPlugin) advise_on_codec(environment, &all);
+  if (door != Door::kPreloaded) advise_on_backend(environment, &all);
   return all;
 }
 

@@ -18,8 +18,16 @@ struct Advice {
   std::string remedy;  // Never empty.
 };
 
+/// How a program reaches this library.
+enum class Door {
+  kPreloaded,  // A: before NVIDIA's NCCL.
+  kPlugin,     // B: in NVIDIA's NCCL.
+  kHost,       // C: in place of NCCL, on host memory.
+};
+
 /// On the settings of this library: names, values, and what they name on this machine.
-std::vector<Advice> advise_on_settings(const JobEnvironment& environment);
+std::vector<Advice> advise_on_settings(const JobEnvironment& environment,
+                                       Door door = Door::kPlugin);
 
 /// On RINGPRESS_NEXT_NET_PLUGIN, where it is set and cannot be used. `ours`: this library's tables;
 /// empty if nobody could look.

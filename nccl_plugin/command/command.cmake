@@ -14,10 +14,18 @@ add_library(ringpress_command_parts STATIC
   command/advice.cc
   command/child.cc
   command/doctor.cc
+  command/doors.cc
   command/elf_file.cc
+  command/estimate/estimate.cc
+  command/estimate/estimate_text.cc
+  command/estimate/gpus.cc
+  command/estimate/quantities.cc
+  command/estimate/reductions.cc
+  command/estimate/step_model.cc
   command/explain/decided.cc
   command/explain/explain.cc
   command/explain/explanation.cc
+  command/explain/processors.cc
   command/judge.cc
   command/judge_preloading.cc
   command/libraries.cc
@@ -28,10 +36,16 @@ add_library(ringpress_command_parts STATIC
   command/plan/json_tree.cc
   command/plan/model_file.cc
   command/plan/plan.cc
+  command/plan/plan_rules.cc
+  command/plan/preset_job.cc
+  command/plan/presets.cc
+  command/plan/templates.cc
   command/plan/text_file.cc
   command/plan/timeline_svg.cc
   command/program_nccl.cc
   command/run.cc
+  command/run_report.cc
+  command/run_settings.cc
   command/svg_text.cc
   command/schedule/cluster_file.cc
   command/schedule/jobs_file.cc
@@ -51,8 +65,14 @@ target_link_libraries(ringpress_command_parts
                               ringpress_tuner ringpress_gadget_lp nlohmann_json::nlohmann_json fmt::fmt ${CMAKE_DL_LIBS})
 
 if(RINGPRESS_COMMAND)
-  add_executable(ringpress_command command/main.cc)
-  set_source_files_properties(command/main.cc PROPERTIES COMPILE_OPTIONS -O0)
+  add_executable(ringpress_command command/main.cc
+                                   command/line/doctor_line.cc
+                                   command/line/estimate_line.cc
+                                   command/line/explain_line.cc
+                                   command/line/plan_line.cc
+                                   command/line/run_line.cc
+                                   command/line/schedule_line.cc)
+  target_compile_options(ringpress_command PRIVATE -O0)
   set_target_properties(ringpress_command PROPERTIES OUTPUT_NAME ringpress
                         RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/perf)
   target_link_libraries(ringpress_command PRIVATE ringpress_command_parts CLI11::CLI11 fmt::fmt)

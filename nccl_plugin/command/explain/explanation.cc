@@ -98,12 +98,10 @@ const CallCost& Explanation::uncompressed() const {
   });
 }
 
-/// As the planner has it: exact calls are never hierarchical, nor are any where a host has one
-/// rank. Exact calls of automatic mode on GPUs are NCCL's, by what it likes.
+/// As the planner has it: exact calls of this library are never hierarchical, nor are any where a
+/// host has one rank.
 std::string Explanation::algorithm_for(const std::string& codec) const {
-  const bool is_of_nccl =
-      codec == "none" && !decided.left_exact.is_exact() && decided.algorithm_by.empty();
-  if (is_of_nccl && decided.codec.empty()) return "";
+  if (codec == "none" && is_exact_of_nccl) return "";
   const auto asked = std::find_if(
       std::begin(kAlgorithms), std::end(kAlgorithms),
       [this](const AlgorithmTraits& traits) { return decided.algorithm == traits.name; });
@@ -123,7 +121,7 @@ Explainer::Explainer(const ExplainOptions& options, const Settings& settings)
       budget_(name_among(codecs_, settings.budget.codec)) {}
 
 Explanation Explainer::explain(std::size_t bytes) {
-  Explanation explanation{shape_, links_, {}, {}, {}, {}, {}};
+  Explanation explanation{shape_, links_, {}, {}, {}, {}, {}, !is_on_host(settings_)};
   explanation.shape.bytes = bytes;
   explanation.decided = decide(settings_, explanation.shape, dtype_, codecs_);
   for (const std::string& name : codecs_) explanation.codecs.push_back(speed(name, bytes));
@@ -136,8 +134,7 @@ Explanation Explainer::explain(std::size_t bytes) {
   if (!calls.is_ok()) throw terminal::Error(calls.status().message());
   explanation.calls = std::move(calls).value();
   std::erase_if(explanation.calls, [this](const CallCost& call) {
-    return traits_of(call.algorithm).is_hierarchical &&
-           (call.codec == "none" || is_on_host(settings_));
+    return traits_of(call.algorithm).is_hierarchical && is_on_host(settings_);
   });
   if (!explanation.decided.left_exact.is_exact() && codec.empty()) {
     ask_automatic_mode(&explanation);

@@ -28,6 +28,8 @@ struct Explanation {
   // Of automatic mode: why it never takes a codec; and, on host memory, what it tries.
   std::map<std::string, std::string> objections;
   std::set<std::pair<std::string, Algorithm>> tried;
+  // Exact calls are NCCL's, by what it likes: on GPUs.
+  bool is_exact_of_nccl = false;
 
   /// Why it is not chosen, however quick; empty if it may be.
   std::string objection(const CallCost& call) const;

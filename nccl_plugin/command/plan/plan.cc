@@ -11,6 +11,7 @@
 
 #include "compress_kernels/factory.h"
 #include "nccl_plugin/command/plan/job_file.h"
+#include "nccl_plugin/command/plan/plan_rules.h"
 #include "nccl_plugin/command/plan/text_file.h"
 #include "nccl_plugin/command/plan/timeline_svg.h"
 #include "nccl_plugin/session/usable_settings.h"
@@ -320,8 +321,50 @@ bool write_picture(const Planned& planned, const std::string& path) {
   return false;
 }
 
+std::vector<PlannedTensor> planned_tensors(const Planned& planned) {
+  std::vector<PlannedTensor> tensors;
+  for (std::size_t i = 0; i < planned.job.tensors.size(); ++i) {
+    tensors.push_back({planned.job.tensors[i].bytes, planned.compresses(planned.best, i),
+                       planned.options[planned.best.choices[i].option].name});
+  }
+  return tensors;
+}
+
+Status write_rules(const Planned& planned, const std::string& path) {
+  Result<PlanRules> rules =
+      make_plan_rules(planned_tensors(planned), planned.job.compressor.name, planned.job.name);
+  if (!rules.is_ok()) {
+    return {rules.status().code(), "--rules " + path + ": " + rules.status().message()};
+  }
+  std::ofstream file(path, std::ios::binary);
+  file << rules.value().text;
+  file.close();
+  if (!file) return {Code::kSystem, path + ": " + std::strerror(errno)};
+  const std::size_t otherwise = rules.value().otherwise;
+  if (otherwise > 0) {
+    fmt::print(stderr,
+               "ringpress plan: {}: {} tensors get what others of their size get, as rules know "
+               "sizes alone\n",
+               path, otherwise);
+  }
+  return Status::ok();
+}
+
+Result<PricedJob> make_priced_preset(const PlanOptions& options) {
+  PresetOptions preset = options.preset;
+  preset.codec = options.codec;
+  PricedJob priced{make_preset_job(preset), {}};
+  if (priced.job.compressor.name.empty()) {
+    RINGPRESS_RETURN_IF_ERROR(check_options(priced.job, options));
+    RINGPRESS_RETURN_IF_ERROR(price_host_calls(options.codec, &priced));
+  }
+  RINGPRESS_RETURN_IF_ERROR(check(priced.job));
+  return priced;
+}
+
 /// The job with its prices. An error says of which file.
 Result<PricedJob> load_job(const PlanOptions& options) {
+  if (!options.preset.preset.empty()) return make_priced_preset(options);
   const auto bad = [&](const char* separator, const Status& status) {
     return Status(Code::kInvalidArgument, options.job_file + separator + status.message());
   };
@@ -354,6 +397,13 @@ int print_plan(const PlanOptions& options) {
     print_steps(planned);
     print_findings(planned);
     if (!options.summary) print_tensors(planned);
+  }
+  if (!options.rules_file.empty()) {
+    const Status written = write_rules(planned, options.rules_file);
+    if (!written.is_ok()) {
+      fmt::print(stderr, "ringpress plan: {}\n", written.message());
+      return written.code() == Code::kSystem ? EXIT_FAILURE : kBadFile;
+    }
   }
   if (options.svg_file.empty()) return EXIT_SUCCESS;
   return write_picture(planned, options.svg_file) ? EXIT_SUCCESS : EXIT_FAILURE;

@@ -424,7 +424,21 @@ class Explain(unittest.TestCase):
             self.assertEqual(found["choice"]["codec"], "none")
             chosen = [call for call in found["calls"] if call["allowed"]][0]
             self.assertEqual(chosen["seconds"], found["uncompressed_seconds"], words)
-            self.assertNotIn(("none", "hier"), [(call["codec"], call["algorithm"]) for call in found["calls"]])
+
+    def test_exact_calls_of_gpus_are_nccls_by_every_algorithm(self):
+        # So that speed-ups compare like with like: by hier half as many bytes leave two hosts as by a ring.
+        words = ("64M", "float32", "16", "--ranks-per-host", "8", "--rate", "10gbit", "--codecs", "none,q4")
+        found = explained(*words)
+        exact = {call["algorithm"]: call for call in found["calls"] if call["codec"] == "none"}
+        self.assertEqual(set(exact), {"sra", "ring", "hier"})
+        self.assertEqual(found["uncompressed_seconds"], min(call["seconds"] for call in exact.values()))
+        self.assertEqual(found["choice"], {"codec": "q4", "algorithm": "hier"})
+        times = found["uncompressed_seconds"] / found["calls"][0]["seconds"]
+        self.assertLess(times, 32 / 4.125)
+        for settings in ({"RINGPRESS_CODEC": "q4"}, {"RINGPRESS_CODEC": "q4", "RINGPRESS_ALGO": "hier"}):
+            self.assertEqual(explained(*words, **settings)["uncompressed_seconds"], found["uncompressed_seconds"])
+        on_host = explained(*words, RINGPRESS_BACKEND="host")
+        self.assertNotIn("hier", {call["algorithm"] for call in on_host["calls"]})
 
     def test_what_cannot_be_a_rule_is_in_no_file_of_rules(self):
         done = run("all", "float32", "8", "--csv", RINGPRESS_CODEC="powersgd")

@@ -3,7 +3,9 @@
 
 usage: plan_test.py RINGPRESS PERF_FOLDER
 """
+import csv
 import json
+import os
 import pathlib
 import random
 import subprocess
@@ -296,6 +298,103 @@ class Jobs(Command):
     def test_equal_jobs_get_equal_plans(self):
         for path in JOBS:
             self.assertEqual(self.plan("--json", path), self.plan("--json", path))
+
+
+class Beginnings(Command):
+    """Jobs that nobody has to write: the template, and published models."""
+
+    def test_the_template_is_a_job(self):
+        code, template, error = self.plan("--template")
+        self.assertEqual((code, error), (0, ""))
+        code, out, error = self.plan_text(template)
+        self.assertEqual((code, error), (0, ""))
+        self.assertIn("5 tensors", out)
+        piped = subprocess.run([PROGRAM, "plan", "--json", "/dev/stdin"], input=template.encode(), check=False,
+                               capture_output=True, timeout=100)
+        self.assertEqual(piped.returncode, 0, piped.stderr)
+        self.assertEqual(len(json.loads(piped.stdout)["tensors"]), 5)
+
+    def test_a_job_or_a_preset(self):
+        for words in ((), ("--preset", "gpt2", JOBS[0])):
+            code, out, error = self.plan(*words, "--step-ms", "100") if words else self.plan()
+            self.assertEqual((code, out), (2, ""))
+            self.assertIn("needs a JOB file or --preset", error)
+
+    def test_presets_have_the_published_sizes(self):
+        for preset, dtype, megabytes in (("gpt2", "fp32", 497.8), ("gpt2", "bf16", 248.9), ("bert-large", "fp32", 1340.6),
+                                         ("resnet50", "fp32", 102.2), ("llama-7b", "bf16", 13476.8)):
+            code, out, error = self.plan("--preset", preset, "--step-ms", "300", "--dtype", dtype, "--summary")
+            self.assertEqual((code, error), (0, ""))
+            self.assertIn(f", {megabytes} MB; forward 100.00 ms, backward 200.00 ms; q4", out)
+
+    def test_a_preset_on_host_memory(self):
+        code, out, error = self.plan("--preset", "resnet50", "--step-ms", "300", "--gpu", "none", "--gpus", "2",
+                                     "--per-host", "1", "--net", "1gbit")
+        self.assertEqual((code, error), (0, ""))
+        self.assertIn("| fc.weight | 8192.0 |", out)
+        self.assertLess(out.index("fc.weight"), out.index("conv1.weight"), "backward begins at the end")
+
+    def test_mistakes_of_a_preset(self):
+        words = {"--preset": "gpt2", "--step-ms": "100"}
+        for changes, message in (({"--preset": "gpt"}, "--preset gpt: there is none (maybe gpt2?); there are gpt2, "),
+                                 ({"--step-ms": "0"}, "--step-ms 0: --preset needs the milliseconds"),
+                                 ({"--gpu": "h101"}, "--gpu h101: it is not in the table"),
+                                 ({"--dtype": "int8"}, "--dtype int8: expected fp32"),
+                                 ({"--gpu": "none", "--dtype": "bf16"}, "--dtype bf16: with --gpu none"),
+                                 ({"--per-host": "3"}, "--gpus 16 --per-host 3: "),
+                                 ({"--net": "fast"}, "--net fast: expected bits a second"),
+                                 ({"--codec": "q44"}, "--codec q44: unknown codec"),
+                                 ({"--codec": "powersgd"}, "--codec powersgd: how quick its kernels are")):
+            code, out, error = self.plan(*[word for pair in (words | changes).items() for word in pair])
+            self.assertEqual((code, out), (2, ""), changes)
+            self.assertIn(message, error)
+        code, _, error = self.plan("--gpu", "h100", JOBS[0])
+        self.assertEqual(code, 2)
+        self.assertIn("--preset", error)
+
+
+class Rules(Command):
+    def rules_of(self, *words):
+        path = self.folder / "rules.csv"
+        code, out, error = self.plan("--rules", path, "--json", *words)
+        self.assertEqual(code, 0, error)
+        lines = [line for line in path.read_text().splitlines() if not line.startswith("#")]
+        return json.loads(out), list(csv.DictReader(lines)), path, error
+
+    def test_the_librarys_parser_takes_them(self):
+        for words in ([JOBS[0]], [JOBS[1]], ["--preset", "gpt2", "--step-ms", "300", "--net", "10gbit"]):
+            _, rules, path, _ = self.rules_of(*words)
+            self.assertTrue(rules)
+            environment = {"PATH": os.environ["PATH"], "RINGPRESS_RULES": str(path)}
+            done = subprocess.run([PROGRAM, "params"], capture_output=True, text=True, check=False, timeout=100,
+                                  env=environment)
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            path.write_text(path.read_text().replace("allreduce,0,", "allreduce,many,"))
+            done = subprocess.run([PROGRAM, "params"], capture_output=True, text=True, check=False, timeout=100,
+                                  env=environment)
+            self.assertEqual(done.returncode, 1, "the parser is asked")
+
+    def test_each_size_gets_what_the_plan_says(self):
+        for path in JOBS:
+            sizes = [tensor["bytes"] for tensor in json.loads(path.read_text())["tensors"]]
+            plan, rules, _, error = self.rules_of(path)
+            other = 0
+            for size, tensor in zip(sizes, plan["tensors"]):
+                matching = [rule for rule in rules if int(rule["min_bytes"]) <= size and
+                            (rule["max_bytes"] == "-1" or size <= int(rule["max_bytes"]))]
+                self.assertEqual(len(matching), 1, size)
+                other += (matching[0]["codec"] != "none") != tensor["compressed"]
+            self.assertEqual("get what others of their size get" in error, other > 0)
+            if other:
+                self.assertIn(f" {other} tensors get", error)
+
+    def test_a_compressor_that_is_no_codec(self):
+        code, _, error = self.plan_text(GOOD.replace('"name": "q4"', '"name": "zip"'), "--rules", self.folder / "r")
+        self.assertEqual(code, 2)
+        self.assertIn("/r: unknown codec \"zip\"", error)
+        code, _, error = self.plan_text(GOOD, "--rules", "/no/such/folder/r")
+        self.assertEqual(code, 1)
+        self.assertIn("/no/such/folder/r: No such file", error)
 
 
 if __name__ == "__main__":

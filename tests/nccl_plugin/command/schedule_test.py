@@ -531,6 +531,25 @@ class Schedule(unittest.TestCase):
             self.assertLessEqual(job["worker_slots"] * limit["needs"]["gpus"],
                                  limit["lifetime"]["gpus"])
 
+    def test_the_templates_are_files(self):
+        with tempfile.TemporaryDirectory() as folder:
+            paths = []
+            for name in ("cluster", "jobs"):
+                done = subprocess.run([PROGRAM, "schedule", "--template", name], capture_output=True, check=False,
+                                      timeout=100)
+                self.assertEqual((done.returncode, done.stderr), (0, b""))
+                paths.append(pathlib.Path(folder) / name)
+                paths[-1].write_bytes(done.stdout)
+            done = subprocess.run([PROGRAM, "schedule", "--json", "--slots", "3", *paths], capture_output=True,
+                                  check=False, timeout=100)
+            self.assertEqual((done.returncode, done.stderr), (0, b""))
+            self.assertEqual([job["name"] for job in json.loads(done.stdout)["jobs"]], ["small", "traced"])
+            self.assertTrue(all(job["worker_slots"] > 0 for job in json.loads(done.stdout)["jobs"]))
+        for words in ((), ("--template", "job")):
+            done = subprocess.run([PROGRAM, "schedule", *words], capture_output=True, check=False, timeout=100)
+            self.assertEqual((done.returncode, done.stdout), (2, b""))
+            self.assertIn(b"cluster", done.stderr)
+
 
 if __name__ == "__main__":
     unittest.main()

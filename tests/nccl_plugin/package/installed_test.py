@@ -136,6 +136,10 @@ class Installed(unittest.TestCase):
         said = self.ringpress("run", "env")
         self.assertIn(f"LD_LIBRARY_PATH={self.prefix}/{LIB}/ringpress\n", said)
         self.assertIn("NCCL_NET_PLUGIN=ringpress\n", said)
+        said = self.ringpress("run", "--door", "A", "env")
+        self.assertIn(f"LD_PRELOAD={self.prefix}/{LIB}/ringpress/preload/libnccl.so.2\n", said)
+        said = self.ringpress("run", "--door", "C", "env")
+        self.assertIn(f"LD_LIBRARY_PATH={self.prefix}/{LIB}/ringpress/host\n", said)
         table = run(self.prefix / "bin/all_reduce_perf", "--ranks", "2", "-b", "1M", "-e", "1M", "-n", "2",
                     "--codec", "q4", env={**ENVIRONMENT, "RINGPRESS_SOCKET_IFNAME": "lo"})
         self.assertIn("1048576", table)
