@@ -31,6 +31,24 @@ add_library(ringpress_command_parts STATIC
   command/plan/text_file.cc
   command/plan/timeline_svg.cc
   command/program_nccl.cc
+  command/report/charts.cc
+  command/report/headline.cc
+  command/report/html.cc
+  command/report/input_files.cc
+  command/report/job_data.cc
+  command/report/numbers.cc
+  command/report/page.cc
+  command/report/rank_lines.cc
+  command/report/reasons.cc
+  command/report/report.cc
+  command/report/sections_calls.cc
+  command/report/sections_measured.cc
+  command/report/sections_more.cc
+  command/report/suggestions.cc
+  command/report/summary.cc
+  command/report/summary_text.cc
+  command/report/tuning_table.cc
+  command/report/whole_files.cc
   command/run.cc
   command/svg_text.cc
   command/schedule/cluster_file.cc
@@ -42,6 +60,9 @@ add_library(ringpress_command_parts STATIC
 )
 # What reads files and writes reports takes long to compile, and its speed is not looked at.
 target_compile_options(ringpress_command_parts PRIVATE -O0)
+# Hundreds of thousands of live lines are read.
+set_source_files_properties(command/report/input_files.cc command/report/rank_lines.cc
+                            PROPERTIES COMPILE_OPTIONS -O1)
 ringpress_compile_alone(command/plan/model_file.cc command/schedule/placements_svg.cc
                         command/schedule/svg.cc)
 target_include_directories(ringpress_command_parts PUBLIC ${PROJECT_SOURCE_DIR})
@@ -51,8 +72,9 @@ target_link_libraries(ringpress_command_parts
                               ringpress_tuner ringpress_gadget_lp nlohmann_json::nlohmann_json fmt::fmt ${CMAKE_DL_LIBS})
 
 if(RINGPRESS_COMMAND)
-  add_executable(ringpress_command command/main.cc)
-  set_source_files_properties(command/main.cc PROPERTIES COMPILE_OPTIONS -O0)
+  add_executable(ringpress_command command/main.cc command/report/report_options.cc)
+  set_source_files_properties(command/main.cc command/report/report_options.cc
+                              PROPERTIES COMPILE_OPTIONS -O0)
   set_target_properties(ringpress_command PROPERTIES OUTPUT_NAME ringpress
                         RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/perf)
   target_link_libraries(ringpress_command PRIVATE ringpress_command_parts CLI11::CLI11 fmt::fmt)

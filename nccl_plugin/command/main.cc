@@ -7,6 +7,7 @@
 //   ringpress schedule CLUSTER.json JOBS.json                which jobs of a cluster run, and where
 //   ringpress explain SIZE DTYPE NRANKS [--rate R]           what an all-reduce would take,
 //   predicted
+//   ringpress report [-o PAGE.html] [--json] [--text] FILE... what a job did, as a page
 //
 // Exit status 2: a bad command line. `run`: that of CMD; 125 to 127 if it was not started.
 #include <fmt/core.h>
@@ -23,6 +24,7 @@
 #include "nccl_plugin/command/explain/explain.h"
 #include "nccl_plugin/command/params.h"
 #include "nccl_plugin/command/plan/plan.h"
+#include "nccl_plugin/command/report/report_options.h"
 #include "nccl_plugin/command/run.h"
 #include "nccl_plugin/command/schedule/schedule.h"
 #include "nccl_plugin/command/terminal/error.h"
@@ -56,11 +58,13 @@ struct CommandLine {
   CLI::App* plan = app.add_subcommand("plan", "what to compress in a training step, predicted");
   CLI::App* schedule = app.add_subcommand("schedule", "which jobs of a cluster run, and where");
   CLI::App* explain = app.add_subcommand("explain", "what a call would take, predicted");
+  CLI::App* report = app.add_subcommand("report", "what a job did, from the files it has left");
   RunOptions run_options;
   PlanOptions plan_options;
   ScheduleOptions schedule_options;
   ExplainOptions explain_options;
   DoctorOptions doctor_options;
+  ReportOptions report_options;
   bool json = false;
 
   CommandLine() {
@@ -89,7 +93,8 @@ struct CommandLine {
     plan->add_flag("--summary", plan_options.summary, "no line for each tensor");
     add_schedule_options();
     add_explain_options();
-    for (CLI::App* const command : {run, doctor, params, plan, schedule, explain}) {
+    add_report_options(report, &report_options);
+    for (CLI::App* const command : {run, doctor, params, plan, schedule, explain, report}) {
       for (CLI::Option* const option : command->get_options()) option->check(kNotEmpty);
     }
   }
@@ -207,7 +212,7 @@ int run_program(int argc, char** argv) {
   const std::string first = argc > 1 && argv + 1 != dashes ? argv[1] : "";
   if (!first.empty() && first[0] != '-' && !line.has_command(first)) {
     return refuse("there is no command \"" + first +
-                  "\"; there are run, doctor, params, plan, schedule and explain");
+                  "\"; there are run, doctor, params, plan, schedule, explain and report");
   }
   try {
     line.app.parse(static_cast<int>(dashes - argv), argv);
@@ -226,6 +231,7 @@ int run_program(int argc, char** argv) {
   if (line.plan->parsed()) return print_plan(line.plan_options);
   if (line.schedule->parsed()) return run_schedule(line);
   if (line.explain->parsed()) return run_explain(line.explain_options);
+  if (line.report->parsed()) return print_report(line.report_options);
   return line.doctor->parsed() ? run_doctor(line.doctor_options) : print_params(line.json);
 }
 
