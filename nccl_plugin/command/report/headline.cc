@@ -33,7 +33,7 @@ std::string what_was_compressed(const Summary& summary) {
   }
   const CodecTotals compressed = summary.compressed();
   if (compressed.raw_bytes > 0) {
-    return fmt::format("{} of the bytes were compressed, {} times smaller.",
+    return fmt::format("Of the bytes {} were compressed, {} times smaller.",
                        percent_text(static_cast<double>(compressed.raw_bytes),
                                     static_cast<double>(total.raw_bytes)),
                        number_text(times_fewer(static_cast<double>(compressed.raw_bytes),
