@@ -43,6 +43,24 @@ add_library(ringpress_command_parts STATIC
   command/plan/text_file.cc
   command/plan/timeline_svg.cc
   command/program_nccl.cc
+  command/report/charts.cc
+  command/report/headline.cc
+  command/report/html.cc
+  command/report/input_files.cc
+  command/report/job_data.cc
+  command/report/numbers.cc
+  command/report/page.cc
+  command/report/rank_lines.cc
+  command/report/reasons.cc
+  command/report/report.cc
+  command/report/sections_calls.cc
+  command/report/sections_measured.cc
+  command/report/sections_more.cc
+  command/report/suggestions.cc
+  command/report/summary.cc
+  command/report/summary_text.cc
+  command/report/tuning_table.cc
+  command/report/whole_files.cc
   command/run.cc
   command/run_report.cc
   command/run_settings.cc
@@ -56,6 +74,9 @@ add_library(ringpress_command_parts STATIC
 )
 # What reads files and writes reports takes long to compile, and its speed is not looked at.
 target_compile_options(ringpress_command_parts PRIVATE -O0)
+# Hundreds of thousands of live lines are read.
+set_source_files_properties(command/report/input_files.cc command/report/rank_lines.cc
+                            PROPERTIES COMPILE_OPTIONS -O1)
 ringpress_compile_alone(command/plan/model_file.cc command/schedule/placements_svg.cc
                         command/schedule/svg.cc)
 target_include_directories(ringpress_command_parts PUBLIC ${PROJECT_SOURCE_DIR})
@@ -70,6 +91,7 @@ if(RINGPRESS_COMMAND)
                                    command/line/estimate_line.cc
                                    command/line/explain_line.cc
                                    command/line/plan_line.cc
+                                   command/line/report_line.cc
                                    command/line/run_line.cc
                                    command/line/schedule_line.cc)
   target_compile_options(ringpress_command PRIVATE -O0)

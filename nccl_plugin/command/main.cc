@@ -7,6 +7,7 @@
 //   ringpress schedule CLUSTER.json JOBS.json     which jobs of a cluster run, and where
 //   ringpress explain SIZE DTYPE NRANKS           what an all-reduce would take, predicted
 //   ringpress estimate --params 1.3B ...          whether it is worth it for a training
+//   ringpress report FILE...                     what a job did, as a page
 //
 // Exit status 2: a bad command line. `run`: that of CMD; 125 to 127 if it was not started.
 #include <fmt/core.h>
@@ -46,9 +47,9 @@ struct CommandLine {
   CLI::App app{"Compressed all-reduce for NCCL programs: start them, look at what is there.",
                "ringpress"};
   // In the order in which they are listed.
-  std::vector<Subcommand> commands = {add_run(&app),     add_doctor(&app),   add_params(&app),
-                                      add_plan(&app),    add_schedule(&app), add_explain(&app),
-                                      add_estimate(&app)};
+  std::vector<Subcommand> commands = {add_run(&app),      add_doctor(&app),   add_params(&app),
+                                      add_plan(&app),     add_schedule(&app), add_explain(&app),
+                                      add_estimate(&app), add_report(&app)};
 
   CommandLine() {
     app.require_subcommand(1);

@@ -25,6 +25,7 @@ Subcommand add_plan(CLI::App* all);
 Subcommand add_schedule(CLI::App* all);
 Subcommand add_explain(CLI::App* all);
 Subcommand add_estimate(CLI::App* all);
+Subcommand add_report(CLI::App* all);
 
 /// Says `text` on standard error; kBadUsage.
 int refuse(const std::string& text);

@@ -98,7 +98,7 @@ class Run(Command):
         code, _, error = self.run_program("bogus")
         self.assertEqual(code, 2)
         self.assertEqual(error, 'ringpress: there is no command "bogus"; '
-                                'there are run, doctor, params, plan, schedule, explain and estimate\n')
+                                'there are run, doctor, params, plan, schedule, explain, estimate and report\n')
 
     def only_warning(self, **variables):
         _, error = self.variables_of_child(**variables)
