@@ -17,6 +17,17 @@ PERF = pathlib.Path(sys.argv.pop())
 RESULTS = PERF / "results"
 
 
+def python_with_matplotlib():
+    """Debian's package is for Debian's Python, which may not be the one that builds use."""
+    for program in (sys.executable, "/usr/bin/python3"):
+        if subprocess.run([program, "-c", "import matplotlib"], capture_output=True, check=False).returncode == 0:
+            return program
+    sys.exit("no Python here has Matplotlib: apt-get install python3-matplotlib")
+
+
+PYTHON = python_with_matplotlib()
+
+
 class Plots(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
@@ -25,7 +36,7 @@ class Plots(unittest.TestCase):
         self.picture = self.folder / "picture.svg"
 
     def draw(self, *arguments):
-        done = subprocess.run([sys.executable, "-B", str(PERF / "plots" / "main.py"), *map(str, arguments), "-o",
+        done = subprocess.run([PYTHON, "-B", str(PERF / "plots" / "main.py"), *map(str, arguments), "-o",
                                str(self.picture)], capture_output=True, text=True, check=False)
         return done.returncode, done.stderr
 
