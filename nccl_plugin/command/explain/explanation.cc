@@ -91,7 +91,7 @@ const CallCost& Explanation::choice() const {
 }
 
 const CallCost& Explanation::uncompressed() const {
-  const std::string algorithm = algorithm_for("none");
+  const std::string algorithm = is_exact_of_nccl ? "" : algorithm_for("none");
   return *std::find_if(calls.begin(), calls.end(), [&](const CallCost& call) {
     return call.codec == "none" &&
            (algorithm.empty() || algorithm_name(call.algorithm) == algorithm);
@@ -99,9 +99,11 @@ const CallCost& Explanation::uncompressed() const {
 }
 
 /// As the planner has it: exact calls of this library are never hierarchical, nor are any where a
-/// host has one rank.
+/// host has one rank. Exact calls on GPUs are NCCL's, by what it likes.
 std::string Explanation::algorithm_for(const std::string& codec) const {
-  if (codec == "none" && is_exact_of_nccl) return "";
+  const bool is_automatic = decided.algorithm_by.empty() && decided.codec.empty();
+  const bool is_left = decided.left_exact.is_exact();
+  if (codec == "none" && (is_left ? is_exact_of_nccl : is_automatic)) return "";
   const auto asked = std::find_if(
       std::begin(kAlgorithms), std::end(kAlgorithms),
       [this](const AlgorithmTraits& traits) { return decided.algorithm == traits.name; });

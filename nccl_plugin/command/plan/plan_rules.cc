@@ -62,6 +62,7 @@ std::string rule_line(std::size_t least, const std::string& most, const WayOfSiz
 
 Status check_text(const std::string& text) {
   Settings settings = parse_settings({}, nullptr);
+  settings.rules = "(this plan)";  // For messages.
   RINGPRESS_ASSIGN_OR_RETURN(settings.rule_list, nccl_plugin::parse_rules(text));
   return nccl_plugin::check_rules(settings);
 }
