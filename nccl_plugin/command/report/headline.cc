@@ -1,6 +1,8 @@
 // Is it working, and is it lossy?
 #include <fmt/core.h>
 
+#include <algorithm>
+
 #include "nccl_plugin/command/report/numbers.h"
 #include "nccl_plugin/command/report/summary.h"
 #include "ringpress/internal/decision.h"
@@ -28,8 +30,10 @@ std::string what_was_compressed(const Summary& summary) {
       return text + fmt::format(", as RINGPRESS=observe asks; {} of {} calls would be.",
                                 summary.observed_calls, total.calls);
     }
-    if (summary.reasons.empty()) return text + ".";
-    return text + fmt::format(": most often as \"{}\".", summary.reasons.front().reason);
+    const auto reason = std::find_if(summary.reasons.begin(), summary.reasons.end(),
+                                     [](const ReasonSum& sum) { return !sum.is_by_nature; });
+    if (reason == summary.reasons.end()) return text + ": no call was of a kind that ever is.";
+    return text + fmt::format(", most often for the reason \"{}\".", reason->reason);
   }
   const CodecTotals compressed = summary.compressed();
   if (compressed.raw_bytes > 0) {
@@ -39,7 +43,8 @@ std::string what_was_compressed(const Summary& summary) {
                        number_text(times_fewer(static_cast<double>(compressed.raw_bytes),
                                          static_cast<double>(compressed.wire_bytes))));
   }
-  std::string text = fmt::format("{} of {} calls were compressed", total.compressed_calls, total.calls);
+  std::string text = fmt::format("{} of the {} calls that can be compressed were",
+                                 total.compressed_calls, summary.possible_calls());
   const double smaller = times_fewer(static_cast<double>(total.raw_bytes), static_cast<double>(total.wire_bytes));
   if (smaller <= 1) return text + ".";
   return text + fmt::format("; all calls together sent {} times fewer bytes.", number_text(smaller));

@@ -25,8 +25,8 @@ std::string tiles(const Summary& summary) {
   const auto wire = static_cast<double>(total.wire_bytes);
   std::string html = "<ul class=\"tiles\">\n";
   html += tile(percent_text(static_cast<double>(total.compressed_calls),
-                            static_cast<double>(total.calls)),
-               "of calls were compressed");
+                            static_cast<double>(summary.possible_calls())),
+               "of calls that can be compressed were");
   if (raw > 0) html += tile(bytes_text(raw), "without a codec");
   if (wire > 0) html += tile(bytes_text(wire), "were sent");
   if (raw > 0 && wire > 0) html += tile(number_text(raw / wire) + " x", "fewer bytes, of all calls");

@@ -22,7 +22,7 @@ constexpr const char* kNoRanks =
 
 
 std::string times_smaller(std::uint64_t raw, std::uint64_t wire) {
-  return wire == 0 ? "" : number_text(static_cast<double>(raw) / static_cast<double>(wire)) + " times";
+  return wire == 0 ? "" : number_text(static_cast<double>(raw) / static_cast<double>(wire)) + " x";
 }
 
 std::string codec_table(const Summary& summary) {
@@ -53,7 +53,9 @@ std::string calls_table(const Summary& summary) {
                    std::to_string(calls)});
   };
   row("compressed", summary.total.compressed_calls);
-  row("not compressed", summary.exact_calls());
+  row("not compressed", summary.possible_calls() - std::min(summary.possible_calls(),
+                                                            summary.total.compressed_calls));
+  row("never compressed, whatever is set", summary.total.calls - summary.possible_calls());
   if (summary.observed_calls > 0) row("would be compressed", summary.observed_calls);
   return table.html();
 }
