@@ -76,7 +76,7 @@ add_library(ringpress_command_parts STATIC
 target_compile_options(ringpress_command_parts PRIVATE -O0)
 # Hundreds of thousands of live lines are read.
 set_source_files_properties(command/report/input_files.cc command/report/rank_lines.cc
-                            PROPERTIES COMPILE_OPTIONS -O1)
+                            PROPERTIES COMPILE_OPTIONS -O2)
 ringpress_compile_alone(command/plan/model_file.cc command/schedule/placements_svg.cc
                         command/schedule/svg.cc)
 target_include_directories(ringpress_command_parts PUBLIC ${PROJECT_SOURCE_DIR})

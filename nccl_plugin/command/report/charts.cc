@@ -32,6 +32,11 @@ class ChartAxis {
     }
   }
 
+  /// Ends at a tick.
+  void round_up() {
+    if (!is_logarithmic_) most_ = step() * std::ceil(most_ / step() - 1e-9);
+  }
+
   double part(double value) const {
     if (!is_logarithmic_) return (value - least_) / (most_ - least_);
     return std::log(value / least_) / std::log(most_ / least_);
@@ -45,18 +50,23 @@ class ChartAxis {
       for (int i = 0; i <= decades; i += step) ticks.push_back(least_ * std::pow(10, i));
       return ticks;
     }
-    const double decade = std::pow(10, std::floor(std::log10((most_ - least_) / 4)));
-    double step = decade;
-    for (const double factor : {2.0, 5.0, 10.0}) {
-      if ((most_ - least_) / step > 6) step = decade * factor;
-    }
-    for (double i = std::ceil(least_ / step); step * i <= most_ + 1e-9 * step; ++i) {
-      ticks.push_back(step * i);
+    for (double i = std::ceil(least_ / step()); step() * i <= most_ + 1e-9 * step(); ++i) {
+      ticks.push_back(step() * i);
     }
     return ticks;
   }
 
  private:
+  /// Between ticks.
+  double step() const {
+    const double decade = std::pow(10, std::floor(std::log10((most_ - least_) / 4)));
+    double step = decade;
+    for (const double factor : {2.0, 5.0, 10.0}) {
+      if ((most_ - least_) / step > 6) step = decade * factor;
+    }
+    return step;
+  }
+
   double least_, most_;
   bool is_logarithmic_;
 };
@@ -105,7 +115,9 @@ class Picture {
       : chart_(chart),
         lines_(std::move(lines)),
         x_(axis_of(lines_, true, chart.has_logarithmic_x)),
-        y_(axis_of(lines_, false, chart.has_logarithmic_y)) {}
+        y_(axis_of(lines_, false, chart.has_logarithmic_y)) {
+    y_.round_up();
+  }
 
   std::string svg() {
     draw_axes();

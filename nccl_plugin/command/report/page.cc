@@ -24,13 +24,12 @@ std::string tiles(const Summary& summary) {
   const auto raw = static_cast<double>(total.raw_bytes);
   const auto wire = static_cast<double>(total.wire_bytes);
   std::string html = "<ul class=\"tiles\">\n";
-  html += tile(
-      percent_text(static_cast<double>(total.compressed_calls), static_cast<double>(total.calls)),
-      "of calls were compressed");
+  html += tile(percent_text(static_cast<double>(total.compressed_calls),
+                            static_cast<double>(summary.possible_calls())),
+               "of calls that can be compressed were");
   if (raw > 0) html += tile(bytes_text(raw), "without a codec");
   if (wire > 0) html += tile(bytes_text(wire), "were sent");
-  if (raw > 0 && wire > 0)
-    html += tile(number_text(raw / wire) + " x", "fewer bytes, of all calls");
+  if (raw > 0 && wire > 0) html += tile(number_text(raw / wire) + " x", "fewer bytes, of all calls");
   if (!summary.errors.empty()) {
     double worst = 0;
     for (const SizeError& error : summary.errors) worst = std::max(worst, error.worst);
@@ -50,13 +49,10 @@ std::string links(const std::vector<std::pair<const char*, const char*>>& places
 }  // namespace
 
 std::string page_of(const JobData& data, const Summary& summary) {
-  std::vector<std::pair<const char*, const char*>> places = {{"change", "What to change"},
-                                                             {"compressed", "What was compressed"},
-                                                             {"bytes", "Bytes"},
-                                                             {"time", "Time"},
-                                                             {"errors", "Errors"},
-                                                             {"tuning", "Tuner"},
-                                                             {"steps", "Steps"}};
+  std::vector<std::pair<const char*, const char*>> places = {
+      {"change", "What to change"}, {"compressed", "What was compressed"}, {"bytes", "Bytes"},
+      {"time", "Time"},             {"errors", "Errors"},                  {"tuning", "Tuner"},
+      {"steps", "Steps"}};
   if (!data.benchmarks.empty()) places.emplace_back("benchmarks", "all_reduce_perf");
   if (!data.fidelity.empty()) places.emplace_back("fidelity", "Trainings");
   places.emplace_back("files", "Ranks and files");

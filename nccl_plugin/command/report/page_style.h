@@ -36,7 +36,7 @@ caption { text-align: left; padding: .2rem 0; }
 th, td { padding: .25rem .7rem .25rem 0; border-bottom: 1px solid var(--line); text-align: left;
   vertical-align: top; } thead th { color: var(--soft); font-weight: 600; }
 tbody th { font-weight: 400; } td.n, th.n { text-align: right; white-space: nowrap; }
-.wide { min-width: 15rem; } .bar { display: block; width: 14rem; height: 1rem; margin-top: .25rem; }
+.bar { display: block; width: 14rem; height: 1rem; margin: .25rem 0; }
 figure { margin: 1rem 0; } figcaption { font-weight: 600; }
 .chart { display: block; width: 100%; max-width: 44rem; height: auto; }
 svg text { fill: var(--ink); font: 11px system-ui, sans-serif; }

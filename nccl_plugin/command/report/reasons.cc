@@ -211,6 +211,12 @@ Explanation explanation_of(ExactReason reason) {
   return {"", ""};
 }
 
+bool is_by_nature(ExactReason reason) {
+  return reason == ExactReason::kCollective || reason == ExactReason::kType ||
+         reason == ExactReason::kOperator || reason == ExactReason::kPreMultiplied ||
+         reason == ExactReason::kSingleRank;
+}
+
 std::optional<ExactReason> find_reason(std::string_view text) {
   static const std::vector<Pattern>* const kPatterns = new std::vector<Pattern>(all_patterns());
   for (const Pattern& pattern : *kPatterns) {

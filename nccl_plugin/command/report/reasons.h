@@ -22,6 +22,9 @@ Explanation explanation_of(ExactReason reason);
 /// kCannotBegin, or of another version.
 std::optional<ExactReason> find_reason(std::string_view text);
 
+/// Whatever is set, such calls are never compressed: counts, other collectives, a single rank's.
+bool is_by_nature(ExactReason reason);
+
 /// Of a text that statistics have; one that is not known is an error's.
 Explanation explanation_of(std::string_view text);
 

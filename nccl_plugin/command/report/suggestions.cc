@@ -31,10 +31,10 @@ class Suggestions {
     all_.push_back({std::move(setting), std::move(text)});
   }
   std::string calls_text(std::uint64_t calls) const {
-    return fmt::format(
-        "{} of calls ({} of {})",
-        percent_text(static_cast<double>(calls), static_cast<double>(summary_.total.calls)), calls,
-        summary_.total.calls);
+    const std::uint64_t possible = summary_.possible_calls();
+    return fmt::format("{} of calls ({} of {} that can be compressed)",
+                       percent_text(static_cast<double>(calls), static_cast<double>(possible)),
+                       calls, possible);
   }
   void suggest(ExactReason reason, std::uint64_t calls, const std::string& text);
 
@@ -107,7 +107,7 @@ void Suggestions::suggest(ExactReason reason, std::uint64_t calls, const std::st
   const char* const setting = setting_of(reason);
   if (setting == nullptr || calls == 0) return;
   const bool is_many =
-      static_cast<double>(calls) >= kManyCalls * static_cast<double>(summary_.total.calls);
+      static_cast<double>(calls) >= kManyCalls * static_cast<double>(summary_.possible_calls());
   const bool is_fault = reason == ExactReason::kCannotBegin || reason == ExactReason::kLosesTooMuch;
   if (!is_many && !is_fault) return;
   add(setting, fmt::format("{} were not compressed: {}. {}", calls_text(calls), text,
@@ -153,12 +153,11 @@ void Suggestions::look_at_phases() {
   const double network = seconds[2] + seconds[3];
   if (codec > 0.4 * all) {
     add("processors",
-        fmt::format(
-            "{} of the time in calls went into encoding and decoding ({} of {}). Give each "
-            "rank a core more (RINGPRESS_PROGRESS_THREAD moves bytes in a thread of its own).",
-            percent_text(codec, all), seconds_text(codec), seconds_text(all)));
+        fmt::format("{} of the time in calls went into encoding and decoding ({} of {}). Give each "
+                    "rank a core more (RINGPRESS_PROGRESS_THREAD moves bytes in a thread of its own).",
+                    percent_text(codec, all), seconds_text(codec), seconds_text(all)));
   }
-  if (network > 0.5 * all && summary_.total.compressed_calls > 0 && summary_.exact_calls() == 0) {
+  if (network > 0.5 * all && summary_.total.compressed_calls > 0 && 10 * summary_.total.compressed_calls > 9 * summary_.possible_calls()) {
     add("RINGPRESS_BUDGET",
         fmt::format("{} of the time in calls went into sending and receiving ({} of {}), with all "
                     "calls compressed. A codec with fewer bits would shorten it, and lose more.",
@@ -170,8 +169,8 @@ void Suggestions::look_at_lateness() {
   const std::optional<Lateness> late = find_lateness(summary_);
   if (!late || late->most_seconds < 1) return;
   const double whole = late->is_wait ? late->most->phase_seconds() : late->most_seconds;
-  const bool is_much =
-      late->most_seconds > 1.5 * late->least_seconds && late->most_seconds > 0.3 * whole;
+  const bool is_much = late->most_seconds > 1.5 * late->least_seconds &&
+                       late->most_seconds > 0.3 * whole;
   if (!is_much) return;
   add("a slow rank",
       fmt::format("{} comes late: it {} {}, {} {}. The others wait for it. Look at what its host "
@@ -193,9 +192,8 @@ void Suggestions::look_at_bytes() {
   }
   if (summary_.unsent_tensors > 0) {
     add("RINGPRESS_LAZY",
-        fmt::format(
-            "{} had been put off and were never sent. Call ringpressLazyFlush before the end.",
-            counted(summary_.unsent_tensors, "tensor")));
+        fmt::format("{} had been put off and were never sent. Call ringpressLazyFlush before the end.",
+                    counted(summary_.unsent_tensors, "tensor")));
   }
 }
 

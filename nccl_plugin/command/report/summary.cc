@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "nccl_plugin/command/report/numbers.h"
+#include "nccl_plugin/command/report/reasons.h"
 #include "ringpress/internal/decision.h"
 
 namespace ringpress::nccl_plugin::command::report {
@@ -79,7 +80,10 @@ std::vector<ReasonSum> reasons_of(const std::vector<RankRecord>& records) {
     for (const auto& [reason, count] : record.exact_calls) calls[reason] += count;
   }
   std::vector<ReasonSum> reasons;
-  for (const auto& [reason, count] : calls) reasons.push_back({reason, count});
+  for (const auto& [reason, count] : calls) {
+    const std::optional<ExactReason> known = find_reason(reason);
+    reasons.push_back({reason, count, known && is_by_nature(*known)});
+  }
   std::stable_sort(reasons.begin(), reasons.end(),
                    [](const ReasonSum& a, const ReasonSum& b) { return a.calls > b.calls; });
   return reasons;
@@ -200,6 +204,12 @@ double ProcessSum::phase_seconds() const {
   double sum = 0;
   for (const double seconds : total.phase_seconds) sum += seconds;
   return sum;
+}
+
+std::uint64_t Summary::possible_calls() const {
+  std::uint64_t never = 0;
+  for (const ReasonSum& sum : reasons) never += sum.is_by_nature ? sum.calls : 0;
+  return total.calls - std::min(total.calls, never);
 }
 
 CodecTotals Summary::compressed() const {

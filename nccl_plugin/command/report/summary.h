@@ -35,6 +35,7 @@ struct ProcessSum {
 struct ReasonSum {
   std::string reason;
   std::uint64_t calls = 0;
+  bool is_by_nature = false;  // Such calls are never compressed.
 };
 
 /// By how long ranks waited for others, or, where that is not known, by their time in calls.
@@ -66,9 +67,8 @@ struct Summary {
   std::string headline;               // Is it working, and is it lossy.
   std::vector<Suggestion> suggestions;
 
-  std::uint64_t exact_calls() const {
-    return total.calls - std::min(total.calls, total.compressed_calls);
-  }
+  /// That were compressed, or could be with other settings.
+  std::uint64_t possible_calls() const;
   /// Of calls that were compressed. Only where codecs are known.
   CodecTotals compressed() const;
 };

@@ -88,7 +88,7 @@ class Report(unittest.TestCase):
 
     def run_report(self, *words):
         done = subprocess.run([PROGRAM, "report", *map(str, words)], capture_output=True, text=True, check=False,
-                              cwd=self.folder, timeout=300)
+                              cwd=self.folder, timeout=600)
         return done.returncode, done.stdout, done.stderr
 
     def page(self, *files):
@@ -122,8 +122,8 @@ class GoodFiles(Report):
     def test_lines_of_statistics(self):
         path = self.statistics()
         summary = self.summary(path)
-        self.assertEqual(summary["headline"], "4 ranks. 400 of 560 calls were compressed; all calls together sent 7 "
-                         "times fewer bytes. Gradients lost something (q4).")
+        self.assertEqual(summary["headline"], "4 ranks. 400 of the 560 calls that can be compressed were; all "
+                         "calls together sent 7 times fewer bytes. Gradients lost something (q4).")
         self.assertEqual(summary["total"]["raw_bytes"], 4 * 84000000)
         self.assertEqual(summary["warnings"], [])
         self.assertEqual([entry["calls"] for entry in summary["exact_calls"]], [136, 24])
@@ -135,7 +135,7 @@ class GoodFiles(Report):
         path = self.write("live", lines_of(live_lines(4, 30)))
         summary = self.summary(path)
         self.assertEqual(summary["headline"], "4 ranks on 2 hosts. Of the bytes more than 99 % were compressed, 8 times "
-                         "smaller. Gradients lost something (q4). Rank 0 waited most (1 min), rank 3 least (12 s).")
+                         "smaller. Gradients lost something (q4). Rank 0 waited most (60 s), rank 3 least (12 s).")
         self.assertEqual(summary["total"]["calls"], 4 * 50 * 30)
         self.assertEqual([entry["setting"] for entry in summary["suggestions"]], ["a slow rank", "RINGPRESS_BUDGET"])
         self.assertIn("Rank 3", summary["suggestions"][0]["text"])
@@ -180,9 +180,8 @@ class GoodFiles(Report):
         with open(self.folder / "live", "w", encoding="utf-8") as file:
             for number in range(1, 25001):
                 file.write(lines_of(live_line(rank, 4, number) for rank in range(4)))
-        summary = self.summary(self.folder / "live")
-        self.assertEqual(summary["files"][0]["live_lines"], 100000)
-        self.page(self.folder / "live")
+        text = self.page(self.folder / "live").text()
+        self.assertIn("100000 live lines", text)
 
 
 class Names(Report):
