@@ -204,7 +204,7 @@ def refusals(rank, size, folder):
             assert all(part in str(error) for part in parts), error
             return
         raise AssertionError(f"no refusal that says {parts}")
-    expect_refusal(["on meta", "nccl"], lambda: _pg_all_reduce(torch.empty(3, device="meta")))
+    expect_refusal(["on meta", "nccl"], lambda: gather_past_dispatch(torch.empty(2, device="meta")))
     expect_refusal(["BAND", "float"], lambda: dist.all_reduce(torch.ones(3), op=dist.ReduceOp.BAND))
     expect_refusal(["not support", "src=RANK"], lambda: dist.recv(torch.ones(3)))
     expect_refusal(["elements", f"{size} times"],
@@ -216,11 +216,11 @@ def refusals(rank, size, folder):
     expect(tensor, torch.full((3,), float(size)), "after refusals")
 
 
-def _pg_all_reduce(tensor):
-    """Past torch's own dispatch by device, which newer versions have."""
+def gather_past_dispatch(tensor):
+    """torch's own dispatch knows no kernel for such devices; where it has one, as for CUDA, this is what it calls."""
     group = dist.distributed_c10d._get_default_group()
     backend = group._get_backend(torch.device("cpu")) if hasattr(group, "_get_backend") else group
-    backend.allreduce([tensor]).wait()
+    backend._allgather_base(tensor, tensor).wait()
 
 
 def wrong_world(rank, size, folder):

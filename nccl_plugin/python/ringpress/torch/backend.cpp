@@ -126,7 +126,7 @@ void spread(const at::Tensor& all, const Tensors& tensors) {
 }
 
 /// Views of `tensor` along its first dimension: of the sizes that are named, or `count` equal ones.
-Tensors split(const char* call, const at::Tensor& tensor, const std::vector<int64_t>& sizes, int count) {
+Tensors cut(const char* call, const at::Tensor& tensor, const std::vector<int64_t>& sizes, int count) {
   if (sizes.empty()) {
     TORCH_CHECK_VALUE(tensor.size(0) % count == 0, "ringpress: ", call, " got a tensor whose first dimension, ",
                       tensor.size(0), ", is no multiple of the group's size, ", count);
@@ -222,7 +222,7 @@ class RingpressBackend : public Base {
                [output, input](Group& group) { group.all_gather(output, input); });
   }
 
-  /// Output list i has the tensors i of all ranks... transposed: outputs[rank][i].
+  /// outputs[rank][i] gets tensor i of that rank.
   WorkPointer allgather_coalesced(TensorLists& outputs, Tensors& inputs, const c10d::AllgatherOptions&) override {
     TORCH_CHECK_VALUE(static_cast<int>(outputs.size()) == getSize(), "ringpress: all_gather_coalesced got ",
                       outputs.size(), " lists for a group of ", getSize());
@@ -315,8 +315,8 @@ class RingpressBackend : public Base {
     check_tensor("all_to_all_single", input);
     TORCH_CHECK_VALUE(output.is_contiguous() && input.is_contiguous(),
                       "ringpress: all_to_all_single takes contiguous tensors. Pass tensor.contiguous().");
-    const Tensors parts = split("all_to_all_single", output, output_sizes, getSize());
-    const Tensors sent = split("all_to_all_single", input, input_sizes, getSize());
+    const Tensors parts = cut("all_to_all_single", output, output_sizes, getSize());
+    const Tensors sent = cut("all_to_all_single", input, input_sizes, getSize());
     return add(OpType::ALLTOALL_BASE, "ringpress:all_to_all", {output},
                [parts, sent](Group& group) { group.exchange(parts, sent); });
   }

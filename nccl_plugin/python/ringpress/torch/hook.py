@@ -53,7 +53,7 @@ class HookState:
                 future.set_exception(error)
 
 
-def ddp_hook(state: HookState, bucket: Any) -> "torch.futures.Future[torch.Tensor]":
+def ddp_hook(state: HookState, bucket: dist.GradBucket) -> torch.futures.Future[torch.Tensor]:
     """For model.register_comm_hook(ringpress.torch.HookState(), ringpress.torch.ddp_hook): gradients are reduced by
     ringpress, all else by the process group."""
     return state.reduce(bucket.buffer())
