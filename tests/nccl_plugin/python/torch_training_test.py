@@ -87,6 +87,21 @@ def with_hook(rank, size, folder):
     return result
 
 
+def sharded(rank, size, folder):
+    """FullyShardedDataParallel: all ranks' parts together are one model."""
+    from torch.distributed.fsdp import FullyShardedDataParallel  # pylint: disable=import-outside-toplevel
+    os.environ["RINGPRESS"] = "off"
+    start(rank, size, folder, "ringpress")
+    torch.manual_seed(3)
+    model = FullyShardedDataParallel(nn.Sequential(nn.Linear(64, 256), nn.ReLU(), nn.Linear(256, 8)),
+                                     device_id=torch.device("cpu"))
+    result = train(model, rank)
+    with FullyShardedDataParallel.summon_full_params(model):
+        weights = torch.cat([value.detach().flatten() for value in model.parameters()])
+        result["weights"] = weights.numpy().tobytes()
+    return result
+
+
 class Training(unittest.TestCase):
     """Four trainings from one start."""
 
@@ -108,6 +123,13 @@ class Training(unittest.TestCase):
 
     def test_compressed(self):
         self.expect_training(compressed, 0.05)
+
+    @unittest.skipIf(int(torch.__version__.split(".")[0]) < 2, "FSDP of torch 1.13 needs a GPU")
+    def test_fully_sharded(self):
+        results = ranks.run(sharded, SIZE)
+        self.assertEqual(len({result["weights"] for result in results}), 1)
+        for result in results:
+            self.assertLess(result["last"], result["first"] / 2)
 
     def test_hook(self):
         self.expect_training(with_hook, 0.05)

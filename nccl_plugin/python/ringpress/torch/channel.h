@@ -1,7 +1,7 @@
 // Messages from one rank to another, in order and with tags, on a communicator of these two ranks.
 //
-// A message is a header (tag and bytes, 8 bytes each, in the machine's order) and its bytes. A receiver that waits
-// for another tag keeps what comes before.
+// A message is a header (tag and bytes, 8 bytes each, in the machine's order) and its bytes. A
+// receiver that waits for another tag keeps what comes before.
 #ifndef NCCL_PLUGIN_PYTHON_RINGPRESS_TORCH_CHANNEL_H_
 #define NCCL_PLUGIN_PYTHON_RINGPRESS_TORCH_CHANNEL_H_
 
@@ -61,7 +61,8 @@ class Channel {
     for (;;) {
       Header header;
       receive_bytes(header.data(), sizeof header);
-      if (header[0] == tag && header[1] == static_cast<std::int64_t>(bytes)) return receive_bytes(data, bytes);
+      if (header[0] == tag && header[1] == static_cast<std::int64_t>(bytes))
+        return receive_bytes(data, bytes);
       std::vector<char> other(static_cast<std::size_t>(header[1]));
       receive_bytes(other.data(), other.size());
       if (header[0] == tag) check_size(tag, other.size(), bytes);
@@ -72,8 +73,9 @@ class Channel {
  private:
   static void check_size(std::int64_t tag, std::size_t sent, std::size_t wanted) {
     if (sent == wanted) return;
-    throw std::runtime_error("ringpress: a message with tag " + std::to_string(tag) + " has " + std::to_string(sent) +
-                             " bytes, but the tensor that is to receive it has " + std::to_string(wanted));
+    throw std::runtime_error(
+        "ringpress: a message with tag " + std::to_string(tag) + " has " + std::to_string(sent) +
+        " bytes, but the tensor that is to receive it has " + std::to_string(wanted));
   }
 
   void join() {
@@ -83,7 +85,8 @@ class Channel {
   }
 
   void receive_bytes(void* data, std::size_t bytes) {
-    if (bytes > 0) functions_->check(functions_->receive(data, bytes, ncclUint8, 0, comm_, nullptr));
+    if (bytes > 0)
+      functions_->check(functions_->receive(data, bytes, ncclUint8, 0, comm_, nullptr));
   }
 
   std::shared_ptr<NcclFunctions> functions_;

@@ -8,27 +8,38 @@ namespace {
 using Op = c10d::ReduceOp::RedOpType;
 
 const char* name_of(Op op) {
-  static const char* const kNames[] = {"SUM", "AVG", "PRODUCT", "MIN", "MAX", "BAND", "BOR", "BXOR", "PREMUL_SUM"};
+  static const char* const kNames[] = {"SUM",  "AVG", "PRODUCT", "MIN",       "MAX",
+                                       "BAND", "BOR", "BXOR",    "PREMUL_SUM"};
   return op < sizeof kNames / sizeof *kNames ? kNames[op] : "unknown";
 }
 
-bool is_bitwise(Op op) { return op == Op::BAND || op == Op::BOR || op == Op::BXOR; }
+bool is_bitwise(Op op) {
+  return op == Op::BAND || op == Op::BOR || op == Op::BXOR;
+}
 
 [[noreturn]] void refuse(Op op, at::ScalarType type) {
   TORCH_CHECK_VALUE(false, "ringpress: the operation ", name_of(op), " on ", type,
-                    " is not supported. Sums take uint8, int8, int16, int32, int64, bool, float16, bfloat16, float32, "
-                    "float64 and complex types; complex ones take SUM and AVG alone, bool has no AVG, and floats have "
+                    " is not supported. Sums take uint8, int8, int16, int32, int64, bool, float16, "
+                    "bfloat16, float32, "
+                    "float64 and complex types; complex ones take SUM and AVG alone, bool has no "
+                    "AVG, and floats have "
                     "no bitwise operations.");
 }
 
 ncclRedOp_t native_op(Op op, at::ScalarType type) {
   switch (op) {
-    case Op::SUM: return ncclSum;
-    case Op::AVG: return ncclAvg;
-    case Op::PRODUCT: return ncclProd;
-    case Op::MIN: return ncclMin;
-    case Op::MAX: return ncclMax;
-    default: refuse(op, type);
+    case Op::SUM:
+      return ncclSum;
+    case Op::AVG:
+      return ncclAvg;
+    case Op::PRODUCT:
+      return ncclProd;
+    case Op::MIN:
+      return ncclMin;
+    case Op::MAX:
+      return ncclMax;
+    default:
+      refuse(op, type);
   }
 }
 
@@ -36,28 +47,41 @@ ncclRedOp_t native_op(Op op, at::ScalarType type) {
 ncclRedOp_t bool_op(Op op) {
   switch (op) {
     case Op::SUM:
-    case Op::MAX: return ncclMax;
+    case Op::MAX:
+      return ncclMax;
     case Op::PRODUCT:
-    case Op::MIN: return ncclMin;
-    default: refuse(op, at::kBool);
+    case Op::MIN:
+      return ncclMin;
+    default:
+      refuse(op, at::kBool);
   }
 }
 
 ncclDataType_t native_type(Op op, at::ScalarType type) {
   switch (type) {
-    case at::kByte: return ncclUint8;
-    case at::kChar: return ncclInt8;
-    case at::kInt: return ncclInt32;
-    case at::kLong: return ncclInt64;
-    case at::kHalf: return ncclFloat16;
-    case at::kFloat: return ncclFloat32;
-    case at::kDouble: return ncclFloat64;
-    case at::kBFloat16: return ncclBfloat16;
-    default: refuse(op, type);
+    case at::kByte:
+      return ncclUint8;
+    case at::kChar:
+      return ncclInt8;
+    case at::kInt:
+      return ncclInt32;
+    case at::kLong:
+      return ncclInt64;
+    case at::kHalf:
+      return ncclFloat16;
+    case at::kFloat:
+      return ncclFloat32;
+    case at::kDouble:
+      return ncclFloat64;
+    case at::kBFloat16:
+      return ncclBfloat16;
+    default:
+      refuse(op, type);
   }
 }
 
-/// A tensor of a type that the library adds up, made of `tensor`; the same memory where that can be.
+/// A tensor of a type that the library adds up, made of `tensor`; the same memory where that can
+/// be.
 struct Summand {
   at::Tensor values;
   ncclDataType_t type;
@@ -67,7 +91,8 @@ struct Summand {
 at::Tensor scaled(const at::Tensor& tensor, const c10d::ReduceOp& op) {
   const auto* factor = static_cast<const c10d::NCCLPreMulSumSupplement*>(op.supplement_.get());
   TORCH_CHECK_VALUE(factor != nullptr, "ringpress: PREMUL_SUM has no factor");
-  return factor->tensor_factors.empty() ? tensor * factor->double_factor : tensor * factor->tensor_factors.front();
+  return factor->tensor_factors.empty() ? tensor * factor->double_factor
+                                        : tensor * factor->tensor_factors.front();
 }
 
 Summand summand_of(const at::Tensor& contiguous, const c10d::ReduceOp& asked) {
@@ -96,7 +121,8 @@ at::Tensor as_numbers(const at::Tensor& tensor) {
 
 /// Where a sum is written: `target` itself, or memory that finish_sum() takes it from.
 at::Tensor room_for_sum(const at::Tensor& target) {
-  if (target.scalar_type() == at::kShort) return at::empty(target.sizes(), target.options().dtype(at::kInt));
+  if (target.scalar_type() == at::kShort)
+    return at::empty(target.sizes(), target.options().dtype(at::kInt));
   return as_numbers(target.is_contiguous() ? target : at::empty(target.sizes(), target.options()));
 }
 
@@ -105,7 +131,9 @@ void finish_sum(const at::Tensor& target, const at::Tensor& room) {
   target.copy_(at::isComplexType(target.scalar_type()) ? at::view_as_complex(room) : room);
 }
 
-std::size_t count_of(const at::Tensor& tensor) { return static_cast<std::size_t>(tensor.numel()); }
+std::size_t count_of(const at::Tensor& tensor) {
+  return static_cast<std::size_t>(tensor.numel());
+}
 
 }  // namespace
 
@@ -123,8 +151,8 @@ void Group::all_reduce(const at::Tensor& tensor, const c10d::ReduceOp& op) const
   }
   const Summand summand = summand_of(tensor.contiguous(), op);
   const at::Tensor room = room_for_sum(tensor);
-  check(functions_->all_reduce(summand.values.data_ptr(), room.data_ptr(), count_of(summand.values), summand.type,
-                               summand.op, live(), nullptr));
+  check(functions_->all_reduce(summand.values.data_ptr(), room.data_ptr(), count_of(summand.values),
+                               summand.type, summand.op, live(), nullptr));
   finish_sum(tensor, room);
 }
 
@@ -136,12 +164,13 @@ void Group::reduce(const at::Tensor& tensor, const c10d::ReduceOp& op, int root)
   }
   const Summand summand = summand_of(tensor.contiguous(), op);
   const at::Tensor room = rank_ == root ? room_for_sum(tensor) : summand.values;
-  check(functions_->reduce(summand.values.data_ptr(), room.data_ptr(), count_of(summand.values), summand.type,
-                           summand.op, root, live(), nullptr));
+  check(functions_->reduce(summand.values.data_ptr(), room.data_ptr(), count_of(summand.values),
+                           summand.type, summand.op, root, live(), nullptr));
   if (rank_ == root) finish_sum(tensor, room);
 }
 
-void Group::reduce_scatter(const at::Tensor& output, const at::Tensor& input, const c10d::ReduceOp& op) const {
+void Group::reduce_scatter(const at::Tensor& output, const at::Tensor& input,
+                           const c10d::ReduceOp& op) const {
   if (is_bitwise(op.op_)) {
     const at::Tensor parts = folded(input, op.op_).reshape({size_, -1});
     output.copy_(parts[rank_].view(output.sizes()));
@@ -149,22 +178,23 @@ void Group::reduce_scatter(const at::Tensor& output, const at::Tensor& input, co
   }
   const Summand summand = summand_of(input.contiguous(), op);
   const at::Tensor room = room_for_sum(output);
-  check(functions_->reduce_scatter(summand.values.data_ptr(), room.data_ptr(), count_of(room), summand.type,
-                                   summand.op, live(), nullptr));
+  check(functions_->reduce_scatter(summand.values.data_ptr(), room.data_ptr(), count_of(room),
+                                   summand.type, summand.op, live(), nullptr));
   finish_sum(output, room);
 }
 
 void Group::broadcast(const at::Tensor& tensor, int root) const {
   const at::Tensor source = tensor.contiguous();
-  check(functions_->broadcast(source.data_ptr(), source.data_ptr(), source.nbytes(), ncclUint8, root, live(), nullptr));
+  check(functions_->broadcast(source.data_ptr(), source.data_ptr(), source.nbytes(), ncclUint8,
+                              root, live(), nullptr));
   if (!source.is_same(tensor) && rank_ != root) tensor.copy_(source);
 }
 
 void Group::all_gather(const at::Tensor& output, const at::Tensor& input) const {
   const at::Tensor source = input.contiguous();
   Output target(output);
-  check(functions_->all_gather(source.data_ptr(), target.memory().data_ptr(), source.nbytes(), ncclUint8, live(),
-                               nullptr));
+  check(functions_->all_gather(source.data_ptr(), target.memory().data_ptr(), source.nbytes(),
+                               ncclUint8, live(), nullptr));
   target.finish();
 }
 
@@ -186,7 +216,8 @@ void Group::exchange(const Tensors& outputs, const Tensors& inputs) const {
       result = functions_->send(source.data_ptr(), source.nbytes(), ncclUint8, peer, comm, nullptr);
     }
     if (target.nbytes() > 0 && result == ncclSuccess) {
-      result = functions_->receive(target.data_ptr(), target.nbytes(), ncclUint8, peer, comm, nullptr);
+      result =
+          functions_->receive(target.data_ptr(), target.nbytes(), ncclUint8, peer, comm, nullptr);
     }
   }
   const ncclResult_t ended = functions_->group_end();
@@ -228,9 +259,11 @@ at::Tensor Group::folded(const at::Tensor& tensor, Op op) const {
   return result.view(tensor.sizes());
 }
 
-/// Ranks may have different places: all places of all ranks are gathered, padded to as many as one has.
+/// Ranks may have different places: all places of all ranks are gathered, padded to as many as one
+/// has.
 void Group::all_reduce_sparse(const at::Tensor& tensor, const c10d::ReduceOp& op) const {
-  TORCH_CHECK_VALUE(op.op_ == Op::SUM, "ringpress: all_reduce of a sparse tensor takes SUM, not ", name_of(op.op_));
+  TORCH_CHECK_VALUE(op.op_ == Op::SUM, "ringpress: all_reduce of a sparse tensor takes SUM, not ",
+                    name_of(op.op_));
   const at::Tensor own = tensor.coalesce();
   const at::Tensor counts = gathered(at::full({1}, own._nnz(), at::kLong));
   const int64_t most = counts.max().item<int64_t>();
@@ -248,7 +281,8 @@ void Group::all_reduce_sparse(const at::Tensor& tensor, const c10d::ReduceOp& op
     found_values.push_back(all_values[rank].narrow(0, 0, count));
   }
   const at::Tensor sum =
-      at::sparse_coo_tensor(at::cat(found_places, 1), at::cat(found_values, 0), tensor.sizes()).coalesce();
+      at::sparse_coo_tensor(at::cat(found_places, 1), at::cat(found_values, 0), tensor.sizes())
+          .coalesce();
   at::Tensor(tensor).copy_(sum);
 }
 

@@ -21,19 +21,22 @@ using Tensors = std::vector<at::Tensor>;
 /// "all_reduce got ...": what a tensor must be, in one message.
 inline void check_tensor(const char* call, const at::Tensor& tensor, bool sparse_allowed = false) {
   TORCH_CHECK_VALUE(tensor.defined(), "ringpress: ", call, " got a tensor that is not defined");
-  TORCH_CHECK_VALUE(tensor.device().is_cpu(), "ringpress: ", call, " got a tensor on ", tensor.device(),
-                    ". The back end ringpress takes tensors on the CPU. For GPUs use the back end nccl with "
-                    "libringpress-preload.so or the NCCL plugin.");
-  TORCH_CHECK_VALUE(tensor.layout() == at::kStrided || (sparse_allowed && tensor.layout() == at::kSparse),
-                    "ringpress: ", call, " got a tensor of layout ", tensor.layout(),
-                    ". Allowed are dense tensors; all_reduce takes sparse_coo too.");
+  TORCH_CHECK_VALUE(
+      tensor.device().is_cpu(), "ringpress: ", call, " got a tensor on ", tensor.device(),
+      ". The back end ringpress takes tensors on the CPU. For GPUs use the back end nccl with "
+      "libringpress-preload.so or the NCCL plugin.");
+  TORCH_CHECK_VALUE(
+      tensor.layout() == at::kStrided || (sparse_allowed && tensor.layout() == at::kSparse),
+      "ringpress: ", call, " got a tensor of layout ", tensor.layout(),
+      ". Allowed are dense tensors; all_reduce takes sparse_coo too.");
 }
 
 /// A contiguous tensor to write to, which reaches `target` with finish().
 class Output {
  public:
   explicit Output(const at::Tensor& target)
-      : target_(target), memory_(target.is_contiguous() ? target : at::empty(target.sizes(), target.options())) {}
+      : target_(target),
+        memory_(target.is_contiguous() ? target : at::empty(target.sizes(), target.options())) {}
 
   at::Tensor& memory() { return memory_; }
   void finish() {
@@ -72,7 +75,8 @@ class Group {
   void all_reduce(const at::Tensor& tensor, const c10d::ReduceOp& op) const;
   void reduce(const at::Tensor& tensor, const c10d::ReduceOp& op, int root) const;
   /// `input` has size() times as many elements as `output`.
-  void reduce_scatter(const at::Tensor& output, const at::Tensor& input, const c10d::ReduceOp& op) const;
+  void reduce_scatter(const at::Tensor& output, const at::Tensor& input,
+                      const c10d::ReduceOp& op) const;
   void broadcast(const at::Tensor& tensor, int root) const;
   /// `output` has size() times as many elements as `input`.
   void all_gather(const at::Tensor& output, const at::Tensor& input) const;

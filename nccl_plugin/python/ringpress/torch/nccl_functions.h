@@ -36,7 +36,8 @@ class NcclFunctions {
 
   /// Throws std::runtime_error with the library's own words.
   void check(ncclResult_t result) const {
-    if (result != ncclSuccess) throw std::runtime_error(std::string("ringpress: ") + last_error_(nullptr));
+    if (result != ncclSuccess)
+      throw std::runtime_error(std::string("ringpress: ") + last_error_(nullptr));
   }
 
   decltype(&ncclGetUniqueId) get_unique_id;
@@ -57,7 +58,8 @@ class NcclFunctions {
   template <typename Function>
   void find(const char* name, Function* function) {
     *function = reinterpret_cast<Function>(dlsym(library_, name));
-    if (*function == nullptr) throw std::runtime_error(std::string("libringpress.so has no ") + name);
+    if (*function == nullptr)
+      throw std::runtime_error(std::string("libringpress.so has no ") + name);
   }
 
   void* library_;
