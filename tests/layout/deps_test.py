@@ -46,6 +46,7 @@ ROOMS = {
     "plugin": {"errors", "session", "abi"},
     "interposer": {"errors", "session", "gossip", "preload"},
     "command": {"errors", "session", "plugin"},
+    "python": set(),
 }
 TRANSPORT_USERS = ("ring/transports.cc", "ring/link.cc")
 TOP_LEVEL = set(tree.FOLDERS) | {"CMakeLists.txt", "README.md", "LICENSE"}

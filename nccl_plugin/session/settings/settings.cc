@@ -223,6 +223,9 @@ std::vector<std::string_view> names_of_settings() {
   return names;
 }
 
+/// Says where the Python package finds this library: no setting of the library itself.
+constexpr std::string_view kOfThePackage = "RINGPRESS_LIBRARY";
+
 std::string unknown_name(const std::string& name) {
   return "unknown setting " + name + " is ignored" + maybe_name(name, names_of_settings());
 }
@@ -280,6 +283,7 @@ Settings parse_settings(const std::vector<std::pair<std::string, std::string>>& 
       warn_of_prefix(name, warnings);
       continue;
     }
+    if (name == kOfThePackage) continue;
     const Result<bool> known = assign(name, text, &settings);
     note_mistake(known.status(), &settings);
     if (known.is_ok() && !known.value() && warnings != nullptr) {

@@ -209,6 +209,12 @@ TEST(Settings, AnUnknownNameIsAWarningWithTheNearestName) {
   EXPECT_EQ(warnings, expected);
 }
 
+TEST(Settings, TheVariableOfThePythonPackageIsNoSettingAndNoWarning) {
+  std::vector<std::string> warnings;
+  EXPECT_EQ(parse_settings({{"RINGPRESS_LIBRARY", "/lib/libringpress.so"}}, &warnings).mistake, "");
+  EXPECT_TRUE(warnings.empty());
+}
+
 TEST(Settings, ANameWhosePrefixIsMisspeltIsAWarningToo) {
   std::vector<std::string> warnings;
   const Environment environment = {{"RINGPRES_CODEC", "q4"},   {"ringpress_codec", "q4"},
