@@ -3,8 +3,8 @@
 #
 # RINGPRESS_CUDA_ARCHITECTURES: those that nvcc knows of 7.0 to 10.0, as a list such as 80;90. Empty, which
 # is the default: those of this machine's GPUs. Of the last one there is PTX too, for what comes after it.
-# CUDA 13 has dropped 7.0 and 7.2. Without a list and without a GPU the target has all of them, and is not a
-# part of `all`: it takes long.
+# CUDA 13 has dropped 7.0 and 7.2. Without a list and without a GPU the target has all of them, which takes
+# long: it is a part of `all` only with RINGPRESS_CUDA=ON.
 if(RINGPRESS_CUDA STREQUAL "OFF" OR RINGPRESS_SANITIZE)
   return()
 endif()
@@ -44,6 +44,9 @@ foreach(architecture ${architectures})
   endif()
 endforeach()
 set(by_default)
+if(NOT architectures AND RINGPRESS_CUDA STREQUAL "ON")
+  set(architectures ${supported})
+endif()
 if(architectures)
   set(by_default ALL)
   message(STATUS "Kernels for GPUs of compute capability: ${architectures}")

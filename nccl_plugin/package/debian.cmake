@@ -20,7 +20,4 @@ set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 # all_reduce_perf needs a library that is in the package itself.
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS ${PROJECT_BINARY_DIR}/lib)
 set(CPACK_DEBIAN_COMPRESSION_TYPE xz)
-# The loader knows libraries in /usr/lib after this.
-file(WRITE ${package}/triggers "activate-noawait ldconfig\n")
-set(CPACK_DEBIAN_PACKAGE_CONTROL_EXTRA ${package}/triggers)
 include(CPack)

@@ -1,5 +1,6 @@
 # Removes what `cmake --install` has put anywhere from this build tree, as its last lists say, and folders
 # that are empty then. As a script, with BUILD: the build tree.
+cmake_minimum_required(VERSION 3.25)
 file(GLOB lists "${BUILD}/install_manifest*.txt")
 if(NOT lists)
   message(FATAL_ERROR "${BUILD} has no install_manifest.txt: nothing was installed from there")

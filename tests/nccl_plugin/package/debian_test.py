@@ -105,7 +105,7 @@ class Package(unittest.TestCase):
         self.assertEqual(self.field("Version"), cache_entry("CMAKE_PROJECT_VERSION"))
         self.assertRegex(self.field("Maintainer"), r".+ <.+@.+>")
         self.assertGreater(len(self.field("Description").splitlines()), 3)
-        self.assertIn("ldconfig", run("dpkg-deb", "-I", self.package, "triggers"))
+        self.assertIn("ldconfig", run("dpkg-deb", "-I", self.package, "postinst"))
 
     def test_depends_on_what_its_files_need(self):
         depends = self.field("Depends")
