@@ -13,7 +13,6 @@
 namespace ringpress::nccl_plugin::command::report {
 namespace {
 
-
 constexpr double kChartWidth = 520, kChartHeight = 300;
 constexpr double kLeftMargin = 62, kRightMargin = 14, kTopMargin = 26, kBottomMargin = 46;
 constexpr std::size_t kMostMarkers = 24;
@@ -131,7 +130,9 @@ class Picture {
   }
 
  private:
-  double left(double value) const { return kLeftMargin + (kChartWidth - kLeftMargin - kRightMargin) * x_.part(value); }
+  double left(double value) const {
+    return kLeftMargin + (kChartWidth - kLeftMargin - kRightMargin) * x_.part(value);
+  }
   double top(double value) const {
     return kTopMargin + (kChartHeight - kTopMargin - kBottomMargin) * (1 - y_.part(value));
   }
@@ -169,10 +170,11 @@ class Picture {
     const std::size_t step = 1 + line.points.size() / kMostMarkers;
     for (std::size_t k = 0; k < line.points.size(); k += step) {
       const auto& [x, y] = line.points[k];
-      body_ += fmt::format("<circle class=\"s{}\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"{}\"><title>{}: "
-                           "{}, {}</title></circle>\n",
-                           i, left(x), top(y), chart_.has_points_alone ? 5 : 3,
-                           html_text(line.name), number_text(x), number_text(y));
+      body_ += fmt::format(
+          "<circle class=\"s{}\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"{}\"><title>{}: "
+          "{}, {}</title></circle>\n",
+          i, left(x), top(y), chart_.has_points_alone ? 5 : 3, html_text(line.name), number_text(x),
+          number_text(y));
     }
   }
 
@@ -229,23 +231,26 @@ std::string draw_bar(const std::vector<BarPart>& parts, double whole, const std:
   for (std::size_t i = 0; i < parts.size(); ++i) {
     if (whole <= 0 || parts[i].value <= 0) continue;
     const double width = 100 * parts[i].value / whole;
-    body += fmt::format("<rect class=\"p{}\" x=\"{:.2f}\" width=\"{:.2f}\" height=\"10\"><title>"
-                        "{}</title></rect>",
-                        i % kMostLines, at, std::max(0.3, width - 0.3), html_text(parts[i].name));
+    body += fmt::format(
+        "<rect class=\"p{}\" x=\"{:.2f}\" width=\"{:.2f}\" height=\"10\"><title>"
+        "{}</title></rect>",
+        i % kMostLines, at, std::max(0.3, width - 0.3), html_text(parts[i].name));
     at += width;
   }
-  return fmt::format("<svg class=\"bar\" viewBox=\"0 0 100 10\" preserveAspectRatio=\"none\" "
-                     "role=\"img\" aria-label=\"{}\">{}</svg>",
-                     html_text(label), body);
+  return fmt::format(
+      "<svg class=\"bar\" viewBox=\"0 0 100 10\" preserveAspectRatio=\"none\" "
+      "role=\"img\" aria-label=\"{}\">{}</svg>",
+      html_text(label), body);
 }
 
 std::string draw_bar_legend(const std::vector<std::string>& names) {
   std::string html = "<ul class=\"legend\">";
   for (std::size_t i = 0; i < names.size(); ++i) {
-    html += fmt::format("<li><svg viewBox=\"0 0 14 12\" width=\"14\" height=\"12\" "
-                        "aria-hidden=\"true\"><rect class=\"p{}\" width=\"14\" height=\"12\"/>"
-                        "</svg> {}</li>",
-                        i % kMostLines, html_text(names[i]));
+    html += fmt::format(
+        "<li><svg viewBox=\"0 0 14 12\" width=\"14\" height=\"12\" "
+        "aria-hidden=\"true\"><rect class=\"p{}\" width=\"14\" height=\"12\"/>"
+        "</svg> {}</li>",
+        i % kMostLines, html_text(names[i]));
   }
   return html + "</ul>\n";
 }

@@ -12,8 +12,10 @@ namespace {
 
 std::string who(const Summary& summary) {
   std::string text = counted(static_cast<std::uint64_t>(summary.ranks), "rank");
-  if (summary.hosts > 0) text += " on " + counted(static_cast<std::uint64_t>(summary.hosts), "host");
-  if (summary.seen_ranks < summary.ranks) text += fmt::format(" ({} of them have a line)", summary.seen_ranks);
+  if (summary.hosts > 0)
+    text += " on " + counted(static_cast<std::uint64_t>(summary.hosts), "host");
+  if (summary.seen_ranks < summary.ranks)
+    text += fmt::format(" ({} of them have a line)", summary.seen_ranks);
   return text + ".";
 }
 
@@ -41,20 +43,23 @@ std::string what_was_compressed(const Summary& summary) {
                        percent_text(static_cast<double>(compressed.raw_bytes),
                                     static_cast<double>(total.raw_bytes)),
                        number_text(times_fewer(static_cast<double>(compressed.raw_bytes),
-                                         static_cast<double>(compressed.wire_bytes))));
+                                               static_cast<double>(compressed.wire_bytes))));
   }
   std::string text = fmt::format("{} of the {} calls that can be compressed were",
                                  total.compressed_calls, summary.possible_calls());
-  const double smaller = times_fewer(static_cast<double>(total.raw_bytes), static_cast<double>(total.wire_bytes));
+  const double smaller =
+      times_fewer(static_cast<double>(total.raw_bytes), static_cast<double>(total.wire_bytes));
   if (smaller <= 1) return text + ".";
-  return text + fmt::format("; all calls together sent {} times fewer bytes.", number_text(smaller));
+  return text +
+         fmt::format("; all calls together sent {} times fewer bytes.", number_text(smaller));
 }
 
 std::string what_is_lost(const Summary& summary) {
   if (summary.total.compressed_calls == 0) return "Nothing was lost.";
   if (!summary.lossy_codecs.empty()) {
     std::string names;
-    for (const std::string& codec : summary.lossy_codecs) names += (names.empty() ? "" : ", ") + codec;
+    for (const std::string& codec : summary.lossy_codecs)
+      names += (names.empty() ? "" : ", ") + codec;
     return fmt::format("Gradients lost something ({}).", names);
   }
   if (!summary.errors.empty()) return "Gradients lost something.";

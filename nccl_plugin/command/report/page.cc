@@ -29,7 +29,8 @@ std::string tiles(const Summary& summary) {
                "of calls that can be compressed were");
   if (raw > 0) html += tile(bytes_text(raw), "without a codec");
   if (wire > 0) html += tile(bytes_text(wire), "were sent");
-  if (raw > 0 && wire > 0) html += tile(number_text(raw / wire) + " x", "fewer bytes, of all calls");
+  if (raw > 0 && wire > 0)
+    html += tile(number_text(raw / wire) + " x", "fewer bytes, of all calls");
   if (!summary.errors.empty()) {
     double worst = 0;
     for (const SizeError& error : summary.errors) worst = std::max(worst, error.worst);
@@ -49,10 +50,13 @@ std::string links(const std::vector<std::pair<const char*, const char*>>& places
 }  // namespace
 
 std::string page_of(const JobData& data, const Summary& summary) {
-  std::vector<std::pair<const char*, const char*>> places = {
-      {"change", "What to change"}, {"compressed", "What was compressed"}, {"bytes", "Bytes"},
-      {"time", "Time"},             {"errors", "Errors"},                  {"tuning", "Tuner"},
-      {"steps", "Steps"}};
+  std::vector<std::pair<const char*, const char*>> places = {{"change", "What to change"},
+                                                             {"compressed", "What was compressed"},
+                                                             {"bytes", "Bytes"},
+                                                             {"time", "Time"},
+                                                             {"errors", "Errors"},
+                                                             {"tuning", "Tuner"},
+                                                             {"steps", "Steps"}};
   if (!data.benchmarks.empty()) places.emplace_back("benchmarks", "all_reduce_perf");
   if (!data.fidelity.empty()) places.emplace_back("fidelity", "Trainings");
   places.emplace_back("files", "Ranks and files");

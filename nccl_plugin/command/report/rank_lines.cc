@@ -115,7 +115,8 @@ void add_errors(double time, const std::vector<SizeError>& errors, JobData* data
   for (const SizeError& error : errors) {
     const SizeName name(error.type, error.count);
     const auto found = data->errors_over_time.find(name);
-    if (found == data->errors_over_time.end() && data->errors_over_time.size() == kMostSizes) return;
+    if (found == data->errors_over_time.end() && data->errors_over_time.size() == kMostSizes)
+      return;
     data->errors_over_time[name].add(time, {error.last * error.last, error.last, 1});
   }
 }

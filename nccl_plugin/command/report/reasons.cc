@@ -17,7 +17,8 @@ constexpr std::string_view kAnyCodec = "\x01";
 /// A text in which some parts may be anything.
 struct Pattern {
   ExactReason reason = ExactReason::kNone;
-  std::vector<std::string> parts;  // In this order, the first at the beginning, the last at the end.
+  std::vector<std::string>
+      parts;  // In this order, the first at the beginning, the last at the end.
 
   bool matches(std::string_view text) const {
     if (!text.starts_with(parts.front())) return false;
@@ -75,9 +76,10 @@ Explanation of_calls(ExactReason reason) {
     case ExactReason::kType:
       return {"Only floating-point numbers are compressed: counts and flags must stay exact.", ""};
     case ExactReason::kOperator:
-      return {"Only sums and averages are compressed: of a product or a maximum an error would be "
-              "unbounded.",
-              ""};
+      return {
+          "Only sums and averages are compressed: of a product or a maximum an error would be "
+          "unbounded.",
+          ""};
     case ExactReason::kPreMultiplied:
       return {"Sums that NCCL multiplies by a factor of the program's stay exact.", ""};
     case ExactReason::kSingleRank:
@@ -90,13 +92,15 @@ Explanation of_calls(ExactReason reason) {
       return {"Ranks of one host share its memory, which is quicker than a codec.",
               "Nothing to gain here. RINGPRESS_CODEC=q4 compresses all the same, to try it."};
     case ExactReason::kNotRecurred:
-      return {"Automatic mode compresses what repeats from step to step; this call had not yet.",
-              "Nothing, if such calls are few. Else the program sends sizes or orders that change."};
+      return {
+          "Automatic mode compresses what repeats from step to step; this call had not yet.",
+          "Nothing, if such calls are few. Else the program sends sizes or orders that change."};
     case ExactReason::kNoGradient:
-      return {"Automatic mode compresses gradients. This call is not known to be one, as the text "
-              "says.",
-              "If it is a gradient: name its communicator (with the word dp), write a rule "
-              "(RINGPRESS_RULES), or set RINGPRESS_GRADIENTS=all."};
+      return {
+          "Automatic mode compresses gradients. This call is not known to be one, as the text "
+          "says.",
+          "If it is a gradient: name its communicator (with the word dp), write a rule "
+          "(RINGPRESS_RULES), or set RINGPRESS_GRADIENTS=all."};
     case ExactReason::kNonblocking:
       return {"The program asked for nonblocking communicators, whose calls stay NCCL's.",
               "Make the communicator a blocking one."};

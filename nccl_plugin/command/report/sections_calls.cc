@@ -20,19 +20,19 @@ constexpr std::size_t kMostBars = 32;
 constexpr const char* kNoRanks =
     "No file has lines of ranks. RINGPRESS_STATS=FILE writes one for each communicator and rank.";
 
-
 std::string times_smaller(std::uint64_t raw, std::uint64_t wire) {
   return wire == 0 ? "" : number_text(static_cast<double>(raw) / static_cast<double>(wire)) + " x";
 }
 
 std::string codec_table(const Summary& summary) {
   std::uint64_t most = 0;
-  for (const auto& [codec, totals] : summary.total.by_codec) most = std::max(most, totals.raw_bytes);
+  for (const auto& [codec, totals] : summary.total.by_codec)
+    most = std::max(most, totals.raw_bytes);
   HtmlTable table("By codec", {"codec", "share of bytes", "calls", "before", "sent", "smaller"});
   for (const auto& [codec, totals] : summary.total.by_codec) {
     if (table.rows() == kMostCodecs) break;
-    const std::string label =
-        percent_text(static_cast<double>(totals.raw_bytes), static_cast<double>(summary.total.raw_bytes));
+    const std::string label = percent_text(static_cast<double>(totals.raw_bytes),
+                                           static_cast<double>(summary.total.raw_bytes));
     table.add_row({html_text(is_no_codec(codec) ? "none (not compressed)" : codec),
                    draw_bar({{codec, static_cast<double>(totals.raw_bytes)}},
                             static_cast<double>(summary.total.raw_bytes), label) +
@@ -53,23 +53,23 @@ std::string calls_table(const Summary& summary) {
                    std::to_string(calls)});
   };
   row("compressed", summary.total.compressed_calls);
-  row("not compressed", summary.possible_calls() - std::min(summary.possible_calls(),
-                                                            summary.total.compressed_calls));
+  row("not compressed", summary.possible_calls() -
+                            std::min(summary.possible_calls(), summary.total.compressed_calls));
   row("never compressed, whatever is set", summary.total.calls - summary.possible_calls());
   if (summary.observed_calls > 0) row("would be compressed", summary.observed_calls);
   return table.html();
 }
 
 std::string reasons_table(const Summary& summary) {
-  HtmlTable table("Not compressed, by reason", {"reason", "calls", "share", "what that means",
-                                                "what can be done"});
+  HtmlTable table("Not compressed, by reason",
+                  {"reason", "calls", "share", "what that means", "what can be done"});
   for (const ReasonSum& sum : summary.reasons) {
     if (table.rows() == kMostReasonRows) break;
     const Explanation explanation = explanation_of(sum.reason);
-    table.add_row({html_text(sum.reason), std::to_string(sum.calls),
-                   percent_text(static_cast<double>(sum.calls),
-                                static_cast<double>(summary.total.calls)),
-                   html_text(explanation.meaning), html_text(explanation.what_to_do)});
+    table.add_row(
+        {html_text(sum.reason), std::to_string(sum.calls),
+         percent_text(static_cast<double>(sum.calls), static_cast<double>(summary.total.calls)),
+         html_text(explanation.meaning), html_text(explanation.what_to_do)});
   }
   return table.html();
 }
@@ -127,8 +127,8 @@ std::string phases_table(const std::vector<const ProcessSum*>& processes) {
     std::vector<std::string> cells = {html_text(process->name()), "", seconds_text(all)};
     for (std::size_t i = 0; i < kPhases.size(); ++i) {
       cells.push_back(seconds_text(process->total.phase_seconds[i]));
-      label += fmt::format(", {} {}", kPhases[i],
-                           percent_text(process->total.phase_seconds[i], all));
+      label +=
+          fmt::format(", {} {}", kPhases[i], percent_text(process->total.phase_seconds[i], all));
     }
     cells[1] = draw_bar(phase_parts(process->total.phase_seconds), longest, label);
     table.add_row(cells);
@@ -141,7 +141,8 @@ std::string call_times_table(const std::vector<const ProcessSum*>& processes) {
   for (const ProcessSum* process : processes) {
     longest = std::max(longest, process->call_seconds.value_or(0));
   }
-  HtmlTable table("Time in collective calls by rank", {"rank", "time in calls", "seconds", "calls"});
+  HtmlTable table("Time in collective calls by rank",
+                  {"rank", "time in calls", "seconds", "calls"});
   for (const ProcessSum* process : processes) {
     const double seconds = process->call_seconds.value_or(0);
     table.add_row({html_text(process->name()),
@@ -170,9 +171,10 @@ Chart waiting_over_time(const JobData& data) {
 }  // namespace
 
 std::string section(const char* id, const char* title, const std::string& inside) {
-  return fmt::format("<section id=\"{}\" aria-labelledby=\"{}-title\"><h2 id=\"{}-title\">{}</h2>\n"
-                     "{}</section>\n",
-                     id, id, id, title, inside);
+  return fmt::format(
+      "<section id=\"{}\" aria-labelledby=\"{}-title\"><h2 id=\"{}-title\">{}</h2>\n"
+      "{}</section>\n",
+      id, id, id, title, inside);
 }
 
 std::string changes_section(const Summary& summary) {
@@ -185,13 +187,15 @@ std::string changes_section(const Summary& summary) {
               html_paragraph(suggestion.text) + "</div>\n";
   }
   if (summary.suggestions.empty()) {
-    inside += html_paragraph(summary.ranks == 0 ? kNoRanks : "Nothing was found that should be changed.");
+    inside +=
+        html_paragraph(summary.ranks == 0 ? kNoRanks : "Nothing was found that should be changed.");
   }
   return section("change", "What to change", inside);
 }
 
 std::string compressed_section(const Summary& summary) {
-  if (summary.total.calls == 0) return section("compressed", "What was compressed", html_paragraph(kNoRanks));
+  if (summary.total.calls == 0)
+    return section("compressed", "What was compressed", html_paragraph(kNoRanks));
   std::string inside = calls_table(summary);
   if (!summary.total.by_codec.empty()) inside += codec_table(summary);
   if (!summary.reasons.empty()) inside += reasons_table(summary);
@@ -211,8 +215,9 @@ std::string bytes_section(const JobData& data, const Summary& summary) {
                  fmt::format("{} ({})", bytes_text(wire), total.wire_bytes)});
   std::string inside = table.html();
   if (wire > raw && raw > 0) {
-    inside += html_paragraph("More was sent than the values have bytes: headers, and measurements "
-                             "of the links, of calls that are small.");
+    inside += html_paragraph(
+        "More was sent than the values have bytes: headers, and measurements "
+        "of the links, of calls that are small.");
   }
   const double residuals = [&] {
     double sum = 0;
@@ -236,16 +241,18 @@ std::string time_section(const JobData& data, const Summary& summary) {
   if (processes.empty()) return section("time", "Where the time went", html_paragraph(kNoRanks));
   std::string inside;
   if (processes.size() < summary.processes.size()) {
-    inside += html_paragraph(fmt::format("Shown are {} of {} ranks: those that waited least and "
-                                         "those that waited most.",
-                                         processes.size(), summary.processes.size()));
+    inside +=
+        html_paragraph(fmt::format("Shown are {} of {} ranks: those that waited least and "
+                                   "those that waited most.",
+                                   processes.size(), summary.processes.size()));
   }
   if (summary.total.has_phases) {
     inside += phases_table(processes);
     if (data.flow.spans().size() > 1) inside += draw_chart(waiting_over_time(data));
   } else if (summary.call_seconds) {
-    inside += html_paragraph("A rank that comes late is in calls for the shortest time, as the "
-                             "others wait there for it. Phases are in live lines only.");
+    inside += html_paragraph(
+        "A rank that comes late is in calls for the shortest time, as the "
+        "others wait there for it. Phases are in live lines only.");
     inside += call_times_table(processes);
   } else {
     inside += html_paragraph("The lines do not say how long calls took.");

@@ -86,9 +86,9 @@ std::string run_table(const Run& run) {
                   {"bytes", "setting", "codec", "time", "smaller", "relative error"});
   for (const BenchmarkRow* row : run) {
     if (table.rows() == kMostMeasuredRows) break;
-    table.add_row({std::to_string(row->bytes), html_text(name_of_setting(*row)), html_text(row->codec),
-                   seconds_text(1e-6 * row->time_us), number_text(row->ratio),
-                   row->error ? number_text(*row->error) : ""});
+    table.add_row({std::to_string(row->bytes), html_text(name_of_setting(*row)),
+                   html_text(row->codec), seconds_text(1e-6 * row->time_us),
+                   number_text(row->ratio), row->error ? number_text(*row->error) : ""});
   }
   return table.html();
 }
@@ -133,9 +133,9 @@ std::string benchmarks_section(const JobData& data) {
 
 std::string fidelity_section(const JobData& data) {
   if (data.fidelity.empty()) return "";
-  HtmlTable table("Loss on new data, in per cent above exact training",
-                  {"task", "method", "workers", "steps", "loss", "standard error",
-                   "times fewer bytes"});
+  HtmlTable table(
+      "Loss on new data, in per cent above exact training",
+      {"task", "method", "workers", "steps", "loss", "standard error", "times fewer bytes"});
   for (const FidelityRow& row : data.fidelity) {
     if (table.rows() == kMostMeasuredRows) break;
     table.add_row({html_text(row.task), html_text(row.method), std::to_string(row.workers),

@@ -65,7 +65,8 @@ std::string usual_text(const Summary& summary) {
   std::string text;
   for (const std::string& codec : summary.lossy_codecs) {
     const double usual = nccl_plugin::usual_error(codec);
-    if (usual > 0) text += fmt::format("{}{} {}", text.empty() ? "" : ", ", codec, number_text(usual));
+    if (usual > 0)
+      text += fmt::format("{}{} {}", text.empty() ? "" : ", ", codec, number_text(usual));
   }
   return text.empty() ? "" : " Usual on gradients: " + text + ".";
 }
@@ -125,11 +126,11 @@ std::string events_table(const JobData& data) {
       data.tuning.size() > kMostEventRows ? data.tuning.size() - kMostEventRows : 0;
   for (std::size_t i = first; i < data.tuning.size(); ++i) {
     const TuningEvent& event = data.tuning[i];
-    table.add_row({html_text(size_text(event)), html_text(event_text(event.event)),
-                   html_text(event.codec), html_text(event.algorithm),
-                   event.chunk_bytes == 0 ? "default"
-                                          : bytes_text(static_cast<double>(event.chunk_bytes)),
-                   seconds_text(1e-6 * event.typical_us), seconds_text(1e-6 * event.predicted_us)});
+    table.add_row(
+        {html_text(size_text(event)), html_text(event_text(event.event)), html_text(event.codec),
+         html_text(event.algorithm),
+         event.chunk_bytes == 0 ? "default" : bytes_text(static_cast<double>(event.chunk_bytes)),
+         seconds_text(1e-6 * event.typical_us), seconds_text(1e-6 * event.predicted_us)});
   }
   return html_details(first == 0 ? "All trials and decisions"
                                  : fmt::format("The last {} of {} lines", kMostEventRows,
@@ -147,7 +148,8 @@ std::string step_html(const TracedStep& step) {
   std::string html = "<h3>" + html_text(step.name) + "</h3>";
   html += html_paragraph(fmt::format(
       "{} calls of {} in all, by {}; forward {}, backward {}; a link of {} GB/s and {}.",
-      step.tensors.size(), bytes_text(bytes), counted(static_cast<std::uint64_t>(step.machines), "machine"),
+      step.tensors.size(), bytes_text(bytes),
+      counted(static_cast<std::uint64_t>(step.machines), "machine"),
       seconds_text(1e-3 * step.forward_ms), seconds_text(1e-6 * backward_us),
       number_text(step.gigabytes_per_second), seconds_text(1e-6 * step.latency_us)));
   if (!step.note.empty()) html += html_paragraph(step.note + ".");
@@ -161,8 +163,9 @@ std::string step_html(const TracedStep& step) {
                    seconds_text(1e-6 * tensor.backward_us)});
   }
   const bool is_cut = step.tensors.size() > kMostTensorRows;
-  return html + html_details(is_cut ? fmt::format("The first {} calls", kMostTensorRows) : "All calls",
-                             table.html());
+  return html +
+         html_details(is_cut ? fmt::format("The first {} calls", kMostTensorRows) : "All calls",
+                      table.html());
 }
 
 const char* kind_text(FileKind kind) {
@@ -188,7 +191,7 @@ std::string what_was_read(const FileNote& file) {
   const auto add = [&](std::uint64_t count, const std::string& thing) {
     if (count > 0) text += (text.empty() ? "" : ", ") + counted(count, thing);
   };
-  add(file.statistics_lines, "line") ;
+  add(file.statistics_lines, "line");
   if (file.statistics_lines > 0) text += " of RINGPRESS_STATS";
   add(file.live_lines, "live line");
   add(file.rows, file.kind == FileKind::kTrace ? "call" : "row");
@@ -210,8 +213,8 @@ std::string files_table(const JobData& data) {
   HtmlTable table("Files", {"file", "kind", "read", "not read, and why"});
   for (const FileNote& file : data.files) {
     if (table.rows() == kMostFileRows) break;
-    table.add_row({html_text(file.path), kind_text(file.kind), what_was_read(file),
-                   problems_html(file)});
+    table.add_row(
+        {html_text(file.path), kind_text(file.kind), what_was_read(file), problems_html(file)});
   }
   return table.html();
 }
@@ -230,9 +233,10 @@ std::string processes_table(const Summary& summary) {
                    process.call_seconds ? seconds_text(*process.call_seconds) : ""});
   }
   const bool is_cut = summary.processes.size() > table.rows();
-  return table.html() + (is_cut ? html_paragraph(fmt::format("The first {} of {} processes.",
-                                                             table.rows(), summary.processes.size()))
-                                : "");
+  return table.html() + (is_cut
+                             ? html_paragraph(fmt::format("The first {} of {} processes.",
+                                                          table.rows(), summary.processes.size()))
+                             : "");
 }
 
 /// The communicators of which a call was compressed or is named.
@@ -247,11 +251,11 @@ std::string communicators_table(const JobData& data) {
                    std::to_string(record.total.compressed_calls), html_text(record.last_codec),
                    html_text(record.last_algorithm), html_text(record.last_reason)});
   }
-  return html_details(data.records.size() > kMostRankRows
-                          ? fmt::format("The first {} of {} communicators", kMostRankRows,
-                                        data.records.size())
-                          : "All communicators",
-                      table.html());
+  return html_details(
+      data.records.size() > kMostRankRows
+          ? fmt::format("The first {} of {} communicators", kMostRankRows, data.records.size())
+          : "All communicators",
+      table.html());
 }
 
 }  // namespace
@@ -265,11 +269,13 @@ std::string errors_section(const JobData& data, const Summary& summary) {
   }
   std::string inside = html_paragraph(
       "How far one call's sum was off, relative to the exact sum, by samples. Error feedback adds "
-      "what a call left out to the next one." + usual_text(summary));
+      "what a call left out to the next one." +
+      usual_text(summary));
   inside += draw_chart(errors_over_time(data));
   inside += error_table(summary);
-  inside += html_paragraph("\"More bits\" are what the guard has given to calls of a size. The bits "
-                           "that RINGPRESS_ADJUST_STEPS gives to layers are in no file.");
+  inside += html_paragraph(
+      "\"More bits\" are what the guard has given to calls of a size. The bits "
+      "that RINGPRESS_ADJUST_STEPS gives to layers are in no file.");
   return section("errors", "Errors and bits", inside);
 }
 
@@ -292,7 +298,8 @@ std::string steps_section(const JobData& data) {
     inside += step_html(data.steps[i]);
   }
   if (data.steps.size() > kMostStepsShown) {
-    inside += html_paragraph(fmt::format("The first {} of {} steps.", kMostStepsShown, data.steps.size()));
+    inside += html_paragraph(
+        fmt::format("The first {} of {} steps.", kMostStepsShown, data.steps.size()));
   }
   inside += html_paragraph("ringpress plan FILE says which of these calls to compress.");
   return section("steps", "Steps", inside);
@@ -305,7 +312,8 @@ std::string files_section(const JobData& data, const Summary& summary) {
   }
   inside += files_table(data);
   if (data.files.size() > kMostFileRows) {
-    inside += html_paragraph(fmt::format("The first {} of {} files.", kMostFileRows, data.files.size()));
+    inside +=
+        html_paragraph(fmt::format("The first {} of {} files.", kMostFileRows, data.files.size()));
   }
   return section("files", "Ranks and files", inside);
 }

@@ -153,11 +153,13 @@ void Suggestions::look_at_phases() {
   const double network = seconds[2] + seconds[3];
   if (codec > 0.4 * all) {
     add("processors",
-        fmt::format("{} of the time in calls went into encoding and decoding ({} of {}). Give each "
-                    "rank a core more (RINGPRESS_PROGRESS_THREAD moves bytes in a thread of its own).",
-                    percent_text(codec, all), seconds_text(codec), seconds_text(all)));
+        fmt::format(
+            "{} of the time in calls went into encoding and decoding ({} of {}). Give each "
+            "rank a core more (RINGPRESS_PROGRESS_THREAD moves bytes in a thread of its own).",
+            percent_text(codec, all), seconds_text(codec), seconds_text(all)));
   }
-  if (network > 0.5 * all && summary_.total.compressed_calls > 0 && 10 * summary_.total.compressed_calls > 9 * summary_.possible_calls()) {
+  if (network > 0.5 * all && summary_.total.compressed_calls > 0 &&
+      10 * summary_.total.compressed_calls > 9 * summary_.possible_calls()) {
     add("RINGPRESS_BUDGET",
         fmt::format("{} of the time in calls went into sending and receiving ({} of {}), with all "
                     "calls compressed. A codec with fewer bits would shorten it, and lose more.",
@@ -169,8 +171,8 @@ void Suggestions::look_at_lateness() {
   const std::optional<Lateness> late = find_lateness(summary_);
   if (!late || late->most_seconds < 1) return;
   const double whole = late->is_wait ? late->most->phase_seconds() : late->most_seconds;
-  const bool is_much = late->most_seconds > 1.5 * late->least_seconds &&
-                       late->most_seconds > 0.3 * whole;
+  const bool is_much =
+      late->most_seconds > 1.5 * late->least_seconds && late->most_seconds > 0.3 * whole;
   if (!is_much) return;
   add("a slow rank",
       fmt::format("{} comes late: it {} {}, {} {}. The others wait for it. Look at what its host "
@@ -192,8 +194,9 @@ void Suggestions::look_at_bytes() {
   }
   if (summary_.unsent_tensors > 0) {
     add("RINGPRESS_LAZY",
-        fmt::format("{} had been put off and were never sent. Call ringpressLazyFlush before the end.",
-                    counted(summary_.unsent_tensors, "tensor")));
+        fmt::format(
+            "{} had been put off and were never sent. Call ringpressLazyFlush before the end.",
+            counted(summary_.unsent_tensors, "tensor")));
   }
 }
 

@@ -107,7 +107,8 @@ OrderedJson processes_json(const Summary& summary) {
                         {"rank", process.rank},
                         {"ranks", process.ranks},
                         {"ended", process.has_ended}};
-    json["call_seconds"] = process.call_seconds ? OrderedJson(*process.call_seconds) : OrderedJson();
+    json["call_seconds"] =
+        process.call_seconds ? OrderedJson(*process.call_seconds) : OrderedJson();
     json.update(totals_json(process.total));
     list.push_back(std::move(json));
   }
@@ -158,7 +159,8 @@ std::string summary_text(const JobData& data, const Summary& summary,
 
 std::string summary_json(const JobData& data, const Summary& summary,
                          const std::string& page_file) {
-  OrderedJson json = {{"ringpress", "report"}, {"version", 1},
+  OrderedJson json = {{"ringpress", "report"},
+                      {"version", 1},
                       {"headline", summary.headline},
                       {"ranks", summary.ranks},
                       {"seen_ranks", summary.seen_ranks},

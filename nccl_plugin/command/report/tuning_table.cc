@@ -74,7 +74,8 @@ bool is_tuning_header(std::string_view line) {
   return line.starts_with("collective,dtype,min_bytes,max_bytes,event,codec,");
 }
 
-TuningTable::TuningTable(std::string_view header) : columns_(cells_of(header).value_or(std::vector<std::string>())) {}
+TuningTable::TuningTable(std::string_view header)
+    : columns_(cells_of(header).value_or(std::vector<std::string>())) {}
 
 std::string TuningTable::add(const std::string& line, const std::string& file,
                              JobData* data) const {

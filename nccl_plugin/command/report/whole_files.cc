@@ -36,9 +36,9 @@ std::string add_trace(const Json& json, JobData* data, FileNote* note) {
   if (const Json* const model = find_member(json, "model")) step.codec = text_of(*model, "codec");
   for (const Json& tensor : list_of(json, "tensors")) {
     if (step.tensors.size() == kMostTensors) break;
-    step.tensors.push_back({text_of(tensor, "name"), count_of(tensor, "bytes"),
-                            number_or_0(tensor, "backward_us") +
-                                number_or_0(tensor, "after_call_us")});
+    step.tensors.push_back(
+        {text_of(tensor, "name"), count_of(tensor, "bytes"),
+         number_or_0(tensor, "backward_us") + number_or_0(tensor, "after_call_us")});
   }
   note->rows = step.tensors.size();
   if (step.tensors.empty()) return "a job file without tensors";
