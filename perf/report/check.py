@@ -54,7 +54,7 @@ def make_pages(program, folder):
         for number in range(1, 25001):
             file.write(lines_of(live_line(rank, 4, number) for rank in range(4)))
     samples = PERF / "report" / "samples"
-    inputs = {"samples": [samples],
+    inputs = {"samples": sorted(path for path in samples.iterdir() if path.suffix != ".md"),
               "all": [live, bad, samples / "tuning.csv", samples / "step.json", samples / "sizes.json",
                       PERF / "results" / "fidelity-tasks.json", __file__],
               "many": [many]}

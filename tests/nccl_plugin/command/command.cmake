@@ -15,6 +15,9 @@ add_executable(explain_decided_test command/decided_test.cc command/explained_ca
 target_link_libraries(explain_decided_test PRIVATE ringpress_command_parts ringpress_session
                                                    ringpress_codecs ringpress_tuner GTest::gtest_main
                                                    Threads::Threads)
+add_executable(report_test command/report/page_test.cc command/report/reasons_test.cc)
+target_link_libraries(report_test PRIVATE ringpress_command_parts ringpress_tuner GTest::gtest_main)
+gtest_discover_tests(report_test TEST_PREFIX command. DISCOVERY_TIMEOUT 60)
 gtest_discover_tests(explain_decided_test TEST_PREFIX command. DISCOVERY_TIMEOUT 60)
 gtest_discover_tests(command_test TEST_PREFIX command. DISCOVERY_TIMEOUT 60)
 add_test(NAME command.run
@@ -46,4 +49,8 @@ add_test(NAME command.schedule
          COMMAND Python3::Interpreter -B ${CMAKE_CURRENT_SOURCE_DIR}/command/schedule_test.py
                  $<TARGET_FILE:ringpress_command> ${PROJECT_SOURCE_DIR}/perf)
 set_tests_properties(command.schedule PROPERTIES TIMEOUT 300)
+add_test(NAME command.report
+         COMMAND Python3::Interpreter -B ${CMAKE_CURRENT_SOURCE_DIR}/command/report/report_test.py
+                 $<TARGET_FILE:ringpress_command> ${PROJECT_SOURCE_DIR}/perf)
+set_tests_properties(command.report PROPERTIES TIMEOUT 900)
 ringpress_begin_early(10 command.plan command.run)
