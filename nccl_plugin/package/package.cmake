@@ -37,6 +37,7 @@ set(pages
   nccl_plugin/package/README.md
   nccl_plugin/plugin/using.md
   nccl_plugin/preload/using.md
+  nccl_plugin/python/using.md
   nccl_plugin/promises.md
   nccl_plugin/session/automatic.md
   nccl_plugin/session/calls/compressed.md
