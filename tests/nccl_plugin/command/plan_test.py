@@ -321,8 +321,9 @@ class Beginnings(Command):
             self.assertIn("needs a JOB file or --preset", error)
 
     def test_presets_have_the_published_sizes(self):
-        for preset, dtype, megabytes in (("gpt2", "fp32", 497.8), ("gpt2", "bf16", 248.9), ("bert-large", "fp32", 1340.6),
-                                         ("resnet50", "fp32", 102.2), ("llama-7b", "bf16", 13476.8)):
+        for preset, dtype, megabytes in (("gpt2", "fp32", 497.8), ("gpt2", "bf16", 248.9),
+                                         ("bert-large", "fp32", 1340.6), ("resnet50", "fp32", 102.2),
+                                         ("llama-7b", "bf16", 13476.8)):
             code, out, error = self.plan("--preset", preset, "--step-ms", "300", "--dtype", dtype, "--summary")
             self.assertEqual((code, error), (0, ""))
             self.assertIn(f", {megabytes} MB; forward 100.00 ms, backward 200.00 ms; q4", out)
