@@ -64,7 +64,8 @@ def copy_into(root, paths):
         # Of /lib and /usr/lib, one is a link to the other, here and there.
         place = root / str(path.parent.resolve()).lstrip("/")
         place.mkdir(parents=True, exist_ok=True)
-        shutil.copy2(path, place / path.name, follow_symlinks=False)
+        if not os.path.lexists(place / path.name):
+            shutil.copy2(path, place / path.name, follow_symlinks=False)
 
 
 def can_enter():
