@@ -17,8 +17,7 @@ class HookState:
 
     def __init__(self, group: Optional[Any] = None):
         made = [unique_id() if dist.get_rank(group) == 0 else None]
-        root = 0 if group is None else dist.distributed_c10d._get_global_rank(group, 0) \
-            if hasattr(dist.distributed_c10d, "_get_global_rank") else dist.get_global_rank(group, 0)
+        root = 0 if group is None else dist.get_global_rank(group, 0)
         dist.broadcast_object_list(made, src=root, group=group)
         self.communicator = Communicator(dist.get_rank(group), dist.get_world_size(group), made[0])
         self._buckets: "queue.SimpleQueue[Any]" = queue.SimpleQueue()
