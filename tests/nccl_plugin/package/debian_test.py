@@ -49,14 +49,26 @@ def all_dependencies(line):
 
 
 def library_files(packages):
-    """Of packages that are installed here, with the links that chose one of several (liblapack.so.3)."""
-    paths = {pathlib.Path(line) for line in run("dpkg-query", "-L", *packages).splitlines()
-             if re.match(r"/(usr/)?lib(64)?/", line) and not os.path.isdir(line)}
-    for folder in {path.parent for path in paths}:
-        for link in folder.glob("*.so*"):
-            if link.is_symlink() and os.readlink(link).startswith("/etc/alternatives/"):
-                paths |= {link, pathlib.Path(os.readlink(link))}
-    return paths
+    """Of packages that are installed here."""
+    return {pathlib.Path(line) for line in run("dpkg-query", "-L", *packages).splitlines()
+            if re.match(r"/(usr/)?lib(64)?/", line) and not os.path.isdir(line)}
+
+
+def chosen_links(files):
+    """Links beside the files that say which of several packages a library is of (liblapack.so.3)."""
+    return {link for folder in {path.parent for path in files} for link in folder.glob("*.so.*")
+            if link.is_symlink() and os.readlink(link).startswith("/etc/alternatives/")}
+
+
+def needed_files(line):
+    """All that packages of a line of Depends need to be loaded."""
+    links = chosen_links(library_files(all_dependencies(line)))
+    targets = sorted({os.readlink(os.readlink(link)) for link in links})
+    found = subprocess.run(["dpkg-query", "-S", *targets], capture_output=True, text=True,
+                           check=False).stdout if targets else ""
+    owners = {owner.split(":")[0] for owner in found.splitlines()}
+    files = library_files(all_dependencies(", ".join([line, *owners])))
+    return files | links | {pathlib.Path(os.readlink(link)) for link in links}
 
 
 def copy_into(root, paths):
@@ -133,7 +145,7 @@ class Package(unittest.TestCase):
 
     @unittest.skipUnless(can_enter(), "this user may not enter another root")
     def test_works_in_a_root_with_what_it_depends_on(self):
-        copy_into(self.root, library_files(all_dependencies(self.field("Depends"))))
+        copy_into(self.root, needed_files(self.field("Depends")))
         self.assertEqual(self.in_root("/usr/bin/ringpress", "--version").strip(),
                          cache_entry("CMAKE_PROJECT_VERSION"))
         record = json.loads(self.in_root("/usr/bin/ringpress", "doctor", "--json"))
