@@ -34,7 +34,7 @@ nav ul { display: flex; flex-wrap: wrap; gap: .2rem 1rem; padding: 0; list-style
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
 caption { text-align: left; padding: .2rem 0; }
 th, td { padding: .25rem .7rem .25rem 0; border-bottom: 1px solid var(--line); text-align: left;
-  vertical-align: top; } thead th { color: var(--soft); font-weight: 600; }
+  vertical-align: top; min-width: 4.5rem; } thead th { color: var(--soft); font-weight: 600; }
 tbody th { font-weight: 400; } td.n, th.n { text-align: right; white-space: nowrap; }
 .bar { display: block; width: 14rem; height: 1rem; margin: .25rem 0; }
 figure { margin: 1rem 0; } figcaption { font-weight: 600; }

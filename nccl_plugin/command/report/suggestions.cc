@@ -136,11 +136,15 @@ void Suggestions::look_at_errors() {
                     "({}). RINGPRESS_BUDGET=q8 loses less.",
                     size, number_text(worst->mean), number_text(worst_part), number_text(usual)));
   }
-  if (worst->more_bits > 0) {
+  const SizeError& most = *std::max_element(
+      summary_.errors.begin(), summary_.errors.end(),
+      [](const SizeError& a, const SizeError& b) { return a.more_bits < b.more_bits; });
+  if (most.more_bits > 0) {
     add("RINGPRESS_BUDGET",
-        fmt::format("Sums of {} lost more than the budget allows, so they have {} now. "
+        fmt::format("Sums of {} values ({}) lost more than the budget allows, so they have {} now. "
                     "RINGPRESS_BUDGET=q8 gives all of them more bits from the start.",
-                    size, counted(static_cast<std::uint64_t>(worst->more_bits), "more bit")));
+                    most.count, most.type,
+                    counted(static_cast<std::uint64_t>(most.more_bits), "more bit")));
   }
 }
 
