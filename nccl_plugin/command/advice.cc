@@ -31,7 +31,8 @@ const char* remedy_for(const Param& param) {
   if (param.name == "RINGPRESS_CACHE") return "name a folder that can be written, or unset it";
   if (param.name == "RINGPRESS_TCP_CONGESTION") return "name one of those, or unset it";
   for (const char* file :
-       {"RINGPRESS_STATS", "RINGPRESS_TUNING_LOG", "RINGPRESS_TRACE", "NCCL_DEBUG_FILE"}) {
+       {"RINGPRESS_STATS", "RINGPRESS_LIVE", "RINGPRESS_PROMETHEUS", "RINGPRESS_TIMELINE",
+        "RINGPRESS_TUNING_LOG", "RINGPRESS_TRACE", "NCCL_DEBUG_FILE"}) {
     if (param.name == file) return "name a file that can be written, or unset it";
   }
   return "correct or unset it";

@@ -13,6 +13,8 @@
 #include "nccl_plugin/plugin/collnet_policy.h"
 #include "nccl_plugin/plugin/report.h"
 #include "nccl_plugin/session/calls/call_classes.h"
+#include "nccl_plugin/session/live/live_line.h"
+#include "nccl_plugin/session/start_line.h"
 #include "nccl_plugin/session/statistics_file.h"
 
 namespace ringpress::nccl_plugin::plugin {
@@ -36,6 +38,25 @@ void add_error(const MeasuredError& error, std::vector<MeasuredError>* all) {
   known->more_bits = std::max(known->more_bits, error.more_bits);
 }
 
+/// The same of what is known where calls are followed.
+void add_followed(const Statistics& now, const Statistics& before, Statistics* total) {
+  const Statistics between = statistics_between(before, now);
+  for (const auto& [codec, calls] : between.by_codec) {
+    CodecCalls& sum = total->by_codec[codec];
+    sum.calls += calls.calls;
+    sum.raw_bytes += calls.raw_bytes;
+    sum.wire_bytes += calls.wire_bytes;
+  }
+  if (between.phases) {
+    if (!total->phases) total->phases.emplace();
+    for (std::size_t phase = 0; phase < kCallPhases; ++phase) {
+      (*total->phases)[phase] += (*between.phases)[phase];
+    }
+  }
+  if (!now.residual_norm) return;
+  total->residual_norm = std::hypot(total->residual_norm.value_or(0), *now.residual_norm);
+}
+
 /// Adds what was done between `before` and `now`.
 void add_difference(const Statistics& now, const Statistics& before, Statistics* total) {
   total->calls += now.calls - before.calls;
@@ -54,6 +75,7 @@ void add_difference(const Statistics& now, const Statistics& before, Statistics*
     if (more != 0) total->exact_calls[reason] += more;
   }
   for (const MeasuredError& error : now.errors) add_error(error, &total->errors);
+  add_followed(now, before, total);
   if (now.calls == before.calls) return;
   total->last_codec = now.last_codec;
   total->last_algorithm = now.last_algorithm;
@@ -101,15 +123,33 @@ void CollComm::begin(TensorPart part) {
   for (std::size_t worker = 0; worker < kCollWorkers; ++worker) {
     before_[worker] = workers_[worker]->communicator().statistics();
   }
-  if (settings_.statistics.empty()) return;
+  say_start(settings_, workers_[0]->communicator().rank(), nodes(), true, "nodes");
+  open_reports();
+}
+
+/// Of all workers together.
+void CollComm::open_reports() {
+  const bool is_followed = follows_calls(settings_);
+  if (is_followed) {
+    const CallWatch& first = *workers_[0]->watch();
+    const LiveIdentity identity{first.name(), "plugin", workers_[0]->communicator().rank(), nodes(),
+                                nodes()};
+    LiveReport::Watches watches;
+    for (const auto& worker : workers_) watches.push_back(worker->watch());
+    live_.open(
+        settings_, identity, [this](ReportTime time) { return statistics(time); },
+        std::move(watches));
+  }
+  if (settings_.statistics.empty() && !is_followed) return;
   report_.open([this](ReportTime time) { write_report(time); });
 }
 
-void CollComm::write_report(ReportTime time) const {
+void CollComm::write_report(ReportTime time) {
   const std::optional<Statistics> total = statistics(time);
   if (!total) return;
   const Communicator& communicator = workers_[0]->communicator();
   write_statistics(settings_, communicator.rank(), communicator.size(), *total);
+  live_.close(time);
 }
 
 CollComm::~CollComm() {

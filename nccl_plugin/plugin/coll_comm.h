@@ -19,6 +19,7 @@
 #include "nccl_plugin/plugin/coll_worker.h"
 #include "nccl_plugin/plugin/registered_memory.h"
 #include "nccl_plugin/session/end_report.h"
+#include "nccl_plugin/session/live/live_report.h"
 
 namespace ringpress::nccl_plugin::plugin {
 
@@ -61,7 +62,8 @@ class CollComm : public Object {
  private:
   void tell_unknown() const;
   std::optional<Statistics> statistics(ReportTime time) const;
-  void write_report(ReportTime time) const;
+  void write_report(ReportTime time);
+  void open_reports();
 
   const pid_t process_;
   RegisteredMemory memory_{ObjectKind::kCollNetMemory};
@@ -75,6 +77,7 @@ class CollComm : public Object {
   std::size_t next_request_ = 0;
   std::atomic<std::size_t> last_worker_{0};  // That of the last call.
   std::array<std::unique_ptr<CollWorker>, kCollWorkers> workers_;
+  LiveReport live_;
   EndReport report_;
 };
 

@@ -74,7 +74,7 @@ Result<CollComm::Communicators> make_lanes(std::span<const UniqueId> handles, in
                                            const Settings& settings,
                                            const SharedDeadline& deadline) {
   Settings worker_settings = settings;
-  worker_settings.statistics.clear();  // Of all workers together: CollComm.
+  worker_settings.is_worker = true;  // CollComm reports for all of them.
   // So is the limit. (Each worker has other pieces of about each tensor.)
   if (settings.feedback_limit_bytes != 0) {
     worker_settings.feedback_limit_bytes =

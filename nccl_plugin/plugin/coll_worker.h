@@ -59,6 +59,7 @@ class CollWorker {
   /// Why a request has failed.
   const Status& failure() const { return failure_; }
   const Communicator& communicator() const { return *communicator_; }
+  CallWatch* watch() const { return communicator_->watch(); }
 
  private:
   // What the worker does. Whoever changes it to something else than kLooking looks after the

@@ -82,6 +82,7 @@ Status MeshCommunicator::all_reduce(const void* send, void* receive, std::size_t
 
 Status AllReduces::run(const void* send, void* receive, std::size_t count, DType dtype,
                        const Reduction& reduction) {
+  const CallWatch::Call watched(session_.watch.get(), {CollectiveKind::kAllReduce, count, dtype});
   session_.call_sequence->begin_call();
   const PlanRequest request = session_.request(CollectiveKind::kAllReduce, count, dtype, reduction);
   RINGPRESS_RETURN_IF_ERROR(calls_.class_votes().observe(request, send, send));
@@ -200,6 +201,8 @@ void AllReduces::find_residual(PreparedCall* call, const TensorCall& tensor) {
 
 Status MeshCommunicator::reduce_scatter(const void* send, void* receive, std::size_t receive_count,
                                         DType dtype, Reduction reduction) {
+  const CallWatch::Call watched(session_.watch.get(),
+                                {CollectiveKind::kReduceScatter, receive_count, dtype});
   session_.call_sequence->begin_call();
   RINGPRESS_ASSIGN_OR_RETURN(
       PreparedCall call,
@@ -228,6 +231,8 @@ Status MeshCommunicator::reduce_scatter(const void* send, void* receive, std::si
 
 Status MeshCommunicator::all_gather(const void* send, void* receive, std::size_t send_count,
                                     DType dtype) {
+  const CallWatch::Call watched(session_.watch.get(),
+                                {CollectiveKind::kAllGather, send_count, dtype});
   session_.call_sequence->begin_call();
   RINGPRESS_ASSIGN_OR_RETURN(PreparedCall call,
                              calls_.prepare(CollectiveKind::kAllGather, send_count, dtype, {}, -1));
@@ -240,6 +245,7 @@ Status MeshCommunicator::all_gather(const void* send, void* receive, std::size_t
 
 Status MeshCommunicator::broadcast(const void* send, void* receive, std::size_t count, DType dtype,
                                    int root) {
+  const CallWatch::Call watched(session_.watch.get(), {CollectiveKind::kBroadcast, count, dtype});
   session_.call_sequence->begin_call();
   RINGPRESS_ASSIGN_OR_RETURN(PreparedCall call,
                              calls_.prepare(CollectiveKind::kBroadcast, count, dtype, {}, root));
@@ -249,6 +255,7 @@ Status MeshCommunicator::broadcast(const void* send, void* receive, std::size_t 
 
 Status MeshCommunicator::reduce(const void* send, void* receive, std::size_t count, DType dtype,
                                 Reduction reduction, int root) {
+  const CallWatch::Call watched(session_.watch.get(), {CollectiveKind::kReduce, count, dtype});
   session_.call_sequence->begin_call();
   RINGPRESS_ASSIGN_OR_RETURN(
       PreparedCall call, calls_.prepare(CollectiveKind::kReduce, count, dtype, reduction, root));
@@ -259,6 +266,8 @@ Status MeshCommunicator::reduce(const void* send, void* receive, std::size_t cou
 
 Status MeshCommunicator::exchange(std::span<const Transfer> transfers) {
   RINGPRESS_RETURN_IF_ERROR(session_.check_usable());
+  const CallWatch::Call watched(session_.watch.get(),
+                                {CollectiveKind::kSendRecv, transfers.size(), DType::kInt8});
   std::vector<ring::PointToPoint> pairs;
   std::uint64_t raw_bytes = 0;
   for (const Transfer& transfer : transfers) {

@@ -89,6 +89,7 @@ class MeshCommunicator final : public Communicator {
   std::optional<Statistics> statistics_at_exit() const override {
     return calls_.statistics_at(ReportTime::kExit);
   }
+  CallWatch* watch() override { return session_.watch.get(); }
 
  private:
   MeshSession session_;

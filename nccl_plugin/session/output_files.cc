@@ -10,6 +10,7 @@
 #include <string>
 
 #include "nccl_plugin/errors/warn_once.h"
+#include "nccl_plugin/session/live/live_names.h"
 #include "nccl_plugin/session/settings/nccl_variables.h"
 
 namespace ringpress::nccl_plugin {
@@ -88,8 +89,12 @@ Status problem_of(const Output& output) {
 }
 
 /// What communicators write of themselves.
-std::vector<Output> reports_of(const Settings& settings) {
+std::vector<Output> reports_of(const Settings& settings, int rank) {
+  const LiveFiles live = live_files(live_names(settings), rank);
   return {{"RINGPRESS_STATS", settings.statistics, Kind::kFile, false},
+          {"RINGPRESS_LIVE", live.live, Kind::kFile, false},
+          {"RINGPRESS_PROMETHEUS", live.prometheus, Kind::kFile, false},
+          {"RINGPRESS_TIMELINE", live.timeline, Kind::kFile, false},
           {"RINGPRESS_TUNING_LOG", settings.tuning_log},
           {"RINGPRESS_TRACE", settings.trace}};
 }
@@ -97,7 +102,7 @@ std::vector<Output> reports_of(const Settings& settings) {
 }  // namespace
 
 std::vector<Status> find_output_problems(const Settings& settings) {
-  std::vector<Output> all = reports_of(settings);
+  std::vector<Output> all = reports_of(settings, 0);
   if (!settings.cache.folder.empty()) {
     all.push_back({"RINGPRESS_CACHE", settings.cache.folder, Kind::kFolder});
   }
@@ -113,7 +118,7 @@ std::vector<Status> find_output_problems(const Settings& settings) {
 }
 
 void warn_of_outputs(const Settings& settings, int rank) {
-  for (const Output& output : reports_of(settings)) {
+  for (const Output& output : reports_of(settings, rank)) {
     if (output.is_of_rank_0 && rank != 0) continue;
     const Status problem = problem_of(output);
     if (!problem.is_ok()) warn_once(problem.message());

@@ -30,9 +30,10 @@ std::string describe_lossy(const CallSettings& settings) {
 
 }  // namespace
 
-std::string describe_start(const CallSettings& settings, int ranks, bool crosses_hosts) {
-  const std::string who =
-      std::to_string(ranks) + " ranks on " + (crosses_hosts ? "several hosts: " : "one host: ");
+std::string describe_start(const CallSettings& settings, int ranks, bool crosses_hosts,
+                           const char* what) {
+  const std::string who = std::to_string(ranks) + " " + what + " on " +
+                          (crosses_hosts ? "several hosts: " : "one host: ");
   switch (settings.mode) {
     case Mode::kOff:
       return who + "nothing is compressed: RINGPRESS=off";
@@ -51,11 +52,12 @@ std::string describe_start(const CallSettings& settings, int ranks, bool crosses
   return who + describe_lossy(settings);
 }
 
-void say_start(const CallSettings& settings, int rank, int ranks, bool crosses_hosts) {
+void say_start(const CallSettings& settings, int rank, int ranks, bool crosses_hosts,
+               const char* what) {
   static std::atomic<bool> has_said{false};
   if (rank != 0 || ranks < 2 || settings.mode == Mode::kOff) return;
   if (!log_enabled(LogLevel::kWarn) || has_said.exchange(true)) return;
-  log_always(RINGPRESS_VERSION, "%s", describe_start(settings, ranks, crosses_hosts).c_str());
+  log_always(RINGPRESS_VERSION, "%s", describe_start(settings, ranks, crosses_hosts, what).c_str());
 }
 
 }  // namespace ringpress::nccl_plugin

@@ -115,6 +115,13 @@ const std::vector<Row>& rows() {
         {"RINGPRESS_ADJUST_STEPS", "100"},
         {"RINGPRESS_LAZY", "2"},
         {"RINGPRESS_TRACE", "/dev/null"}}},
+      {"q4, RINGPRESS_LIVE",
+       {{"RINGPRESS_CODEC", "q4"}, {"RINGPRESS_EF", "0"}, {"RINGPRESS_LIVE", "/dev/null"}}},
+      {"q4, RINGPRESS_LIVE, RINGPRESS_TIMELINE",
+       {{"RINGPRESS_CODEC", "q4"},
+        {"RINGPRESS_EF", "0"},
+        {"RINGPRESS_LIVE", "/dev/null"},
+        {"RINGPRESS_TIMELINE", "/dev/null"}}},
   };
   return rows;
 }

@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "ringpress/internal/call_phases.h"
 #include "ringpress/internal/projection.h"
 #include "ringpress/internal/rendezvous.h"
 #include "ringpress/internal/settings.h"
@@ -96,6 +97,13 @@ struct MeasuredError {
   int more_bits = 0;  // That such calls have now, for what was measured.
 };
 
+/// Of the calls that had one codec.
+struct CodecCalls {
+  std::uint64_t calls = 0;
+  std::uint64_t raw_bytes = 0;   // As in Statistics.
+  std::uint64_t wire_bytes = 0;  // What this rank sent during these calls.
+};
+
 /// What a communicator did, since it was made.
 struct Statistics {
   std::uint64_t calls = 0;
@@ -122,6 +130,11 @@ struct Statistics {
   std::uint64_t unsent_tensors = 0;
   std::uint64_t unsent_elements = 0;  // Of these tensors.
   double unsent_norm = 0;             // l2, of all that was added up in them.
+  // Where calls are followed while they run (RINGPRESS_LIVE and the like); else empty.
+  std::map<std::string, CodecCalls> by_codec;  // By specification, none for exact ones.
+  std::optional<PhaseTimes> phases;            // On host memory.
+  // l2, of all residuals, as samples say that were taken not long ago.
+  std::optional<double> residual_norm;
 };
 
 /// Memory that a communicator holds, in bytes.
@@ -190,6 +203,10 @@ class CommunicatorState {
   virtual MemoryUse memory_use() const = 0;
 };
 
+namespace nccl_plugin {
+class CallWatch;
+}  // namespace nccl_plugin
+
 class Communicator {
  public:
   /// Joins the communicator that `id` names. Every rank of it must call; returns when all have, or
@@ -257,6 +274,8 @@ class Communicator {
   /// The same while the process exits; nothing where that takes a lock that somebody keeps, as the
   /// thread that exits may in a handler of a signal.
   virtual std::optional<Statistics> statistics_at_exit() const { return statistics(); }
+  /// What its calls do now (nccl_plugin/session/live/call_watch.h); null: nobody follows them.
+  virtual nccl_plugin::CallWatch* watch() { return nullptr; }
 };
 
 }  // namespace ringpress

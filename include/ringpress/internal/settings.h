@@ -70,6 +70,8 @@ struct Settings : CallSettings {
   std::string program_key;
   /// RINGPRESS_SOCKET_IFNAME, else NCCL_SOCKET_IFNAME, with NCCL_SOCKET_FAMILY.
   AddressChoice address;
+  /// Of a communicator that is one of several behind a door's: that reports for all of them.
+  bool is_worker = false;
 };
 
 /// Whether connections over a network are encrypted.

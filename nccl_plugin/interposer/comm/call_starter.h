@@ -9,6 +9,7 @@
 #include "nccl_plugin/interposer/comm/call_planner.h"
 #include "nccl_plugin/interposer/comm/parts.h"
 #include "nccl_plugin/session/calls/slice_turns.h"
+#include "nccl_plugin/session/live/call_watch.h"
 
 namespace ringpress::nccl_plugin::interposer {
 
@@ -37,8 +38,8 @@ class CallStarter {
   /// After a call's last step. `taken`: since its first began.
   void finish(const StreamCall& call, std::chrono::nanoseconds taken) {
     const std::uint64_t scaled = parts_.scales == nullptr ? 0 : parts_.scales->scaled_calls();
-    parts_.statistics.count_sent(
-        {call.raw_bytes(), call.sent_bytes(), taken, parts_.kept_bytes(), scaled});
+    parts_.statistics.count_sent({call.raw_bytes(), call.sent_bytes(), taken, parts_.kept_bytes(),
+                                  scaled, follows_calls(parts_.settings)});
   }
 
   CallTurns& turns() { return turns_; }

@@ -1,6 +1,7 @@
 #include "nccl_plugin/interposer/comm/comm.h"
 
 #include <array>
+#include <cstdio>
 #include <optional>
 #include <utility>
 
@@ -85,6 +86,22 @@ void Comm::write_report(ReportTime time) {
   if (parts_.lazy != nullptr) parts_.lazy->calls().book_unsent(&*now, time);
   if (parts_.trace != nullptr) parts_.trace->close(parts_.settings.trace, now->last_codec, time);
   write_statistics(parts_.settings, rank(), size(), *now, StatisticsTime::kOfHost);
+  live_.close(time);
+}
+
+LiveIdentity Comm::live_identity() const {
+  LiveIdentity identity;
+  identity.comm = identity_.name;
+  if (identity.comm.empty()) {
+    char number[24];
+    std::snprintf(number, sizeof number, "%016llx",
+                  static_cast<unsigned long long>(identity_.clique));
+    identity.comm = number;
+  }
+  identity.door = "preload";
+  identity.rank = rank();
+  identity.ranks = size();
+  return identity;
 }
 
 /// The trace is of rank 0 alone, and of exact calls too: nothing of it is agreed on.
@@ -99,7 +116,9 @@ void Comm::open() {
                      return Status::ok();
                    }));
   }
-  if (settings.statistics.empty() && !is_traced()) return;
+  live_.open(settings, live_identity(),
+             [this](ReportTime time) { return parts_.statistics.now(time); }, {});
+  if (settings.statistics.empty() && !is_traced() && !follows_calls(settings)) return;
   report_.open([this](ReportTime time) { write_report(time); });
 }
 

@@ -11,6 +11,7 @@
 #include "nccl_plugin/interposer/comm/call_starter.h"
 #include "nccl_plugin/interposer/comm/parts.h"
 #include "nccl_plugin/session/end_report.h"
+#include "nccl_plugin/session/live/live_report.h"
 
 namespace ringpress::nccl_plugin::interposer {
 
@@ -80,12 +81,14 @@ class Comm {
        const CommRank& rank, std::shared_ptr<Device> device,
        std::unique_ptr<ExchangeMemory> exchange);
   void write_report(ReportTime time);
+  LiveIdentity live_identity() const;
   Status prepare_codecs();
 
   CommIdentity identity_;
   CommParts parts_;
   CallPlanner planner_{parts_};
   CallStarter starter_{parts_, planner_};
+  LiveReport live_;
   EndReport report_;
 };
 

@@ -3,6 +3,15 @@
 #include "ringpress/internal/algorithms.h"
 
 namespace ringpress::nccl_plugin {
+namespace {
+
+void add_call(std::uint64_t raw_bytes, std::uint64_t wire_bytes, CodecCalls* calls) {
+  ++calls->calls;
+  calls->raw_bytes += raw_bytes;
+  calls->wire_bytes += wire_bytes;
+}
+
+}  // namespace
 
 void CallStatistics::count(const EndedCall& call) {
   const std::lock_guard lock(mutex_);
@@ -22,6 +31,9 @@ void CallStatistics::count(const EndedCall& call) {
   statistics_.residual_bytes = call.residual_bytes;
   statistics_.last_codec = call.is_exact ? kNoCodec : call.codec;
   if (call.has_parts) statistics_.last_codec.append(" and others, by part");
+  if (call.wire_bytes) {
+    add_call(call.raw_bytes, *call.wire_bytes, &statistics_.by_codec[statistics_.last_codec]);
+  }
   statistics_.last_algorithm = algorithm_name(call.decision.algorithm);
   exact_calls_.set_last(call.decision.why);
 }
@@ -42,6 +54,8 @@ void CallStatistics::count_sent(const SentCall& call) {
   statistics_.nanoseconds += static_cast<std::uint64_t>(call.taken.count());
   statistics_.residual_bytes = call.residual_bytes;
   statistics_.scaled_calls = call.scaled_calls;
+  if (!call.is_followed) return;
+  add_call(call.raw_bytes, call.wire_bytes, &statistics_.by_codec[statistics_.last_codec]);
 }
 
 void CallStatistics::count_exact(const WhyExact& why, std::optional<std::size_t> residual_bytes) {

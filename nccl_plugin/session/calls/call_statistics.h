@@ -28,7 +28,8 @@ struct EndedCall {
   bool is_scaled = false;  // By coordinate.
   std::uint64_t raw_bytes = 0;
   std::chrono::nanoseconds taken{};
-  std::size_t residual_bytes = 0;  // Of the communicator.
+  std::size_t residual_bytes = 0;           // Of the communicator.
+  std::optional<std::uint64_t> wire_bytes;  // Where calls are followed: sent in it.
 };
 
 /// A compressed call that has ended, where its codec was told of when it began.
@@ -38,6 +39,7 @@ struct SentCall {
   std::chrono::nanoseconds taken{};
   std::size_t residual_bytes = 0;
   std::uint64_t scaled_calls = 0;  // Of the communicator, as far as is known.
+  bool is_followed = false;        // Counted by codec, too: that of the call that began last.
 };
 
 /// Of one communicator. Any thread.

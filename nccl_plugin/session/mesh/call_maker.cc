@@ -4,6 +4,7 @@
 
 #include "compress_kernels/factory.h"
 #include "nccl_plugin/session/statistics_file.h"
+#include "ringpress/internal/algorithms.h"
 #include "ringpress/internal/hash.h"
 #include "ringpress/internal/log.h"
 #include "ringpress/internal/projection.h"
@@ -21,8 +22,24 @@ CallMaker::CallMaker(MeshSession& session)
       advisers_(session),
       slice_turns_(session.call_sequence),
       scales_(session.call_sequence, session.settings.feedback_limit_bytes) {
-  if (session.settings.statistics.empty() && session.settings.trace.empty()) return;
+  const Settings& settings = session.settings;
+  const bool is_followed = session.watch != nullptr && !settings.is_worker;
+  if (is_followed) open_live_report();
+  if (settings.statistics.empty() && settings.trace.empty() && !is_followed) return;
   report_.open([this](ReportTime time) { write_report(time); });
+}
+
+void CallMaker::open_live_report() {
+  const Mesh& mesh = *session_.mesh;
+  LiveIdentity identity;
+  identity.comm = session_.watch->name();
+  identity.door = "host";
+  identity.rank = mesh.rank();
+  identity.ranks = mesh.size();
+  const int ranks_per_host = mesh.ranks_per_host();
+  if (ranks_per_host > 0) identity.hosts = mesh.size() / ranks_per_host;
+  live_.open(session_.settings, identity, [this](ReportTime time) { return statistics_at(time); },
+             {session_.watch.get()});
 }
 
 void CallMaker::set_ring_order(const std::vector<int>& order) {
@@ -35,8 +52,11 @@ void CallMaker::write_report(ReportTime time) {
   std::optional<Statistics> now = statistics_at(time);
   if (!now) return;
   if (session_.lazy != nullptr && !has_booked) session_.lazy->calls.book_unsent(&*now, time);
-  write_statistics(session_.settings, session_.rank(), session_.size(), *now);
+  if (!session_.settings.is_worker) {
+    write_statistics(session_.settings, session_.rank(), session_.size(), *now);
+  }
   advisers_.steps().of_calls().close(now->last_codec, time);
+  live_.close(time);
 }
 
 Result<PreparedCall> CallMaker::prepare(CollectiveKind kind, std::size_t count, DType dtype,
@@ -151,6 +171,7 @@ PreparedCall CallMaker::prepare_decided(const Decision& decision, const NamedCod
   call.context.pre_multiplied = reduction.pre_multiplied;
   call.context.input_scale = reduction.input_scale;
   call.context.random_seed = session_.settings.seed;
+  if (session_.watch != nullptr) call.sent_before = session_.mesh->counters().sent_bytes;
   return call;
 }
 
@@ -170,10 +191,33 @@ Status CallMaker::finish(const PreparedCall& call, Status status) {
   const auto taken = Clock::now() - call.started;
   advisers_.note_time(std::chrono::duration<double>(taken).count());
   class_votes_.note_end();
+  const CallSignature& signature = call.context.call;
+  said_.say({signature.kind, signature.count, signature.dtype}, codec.specification(),
+            call.decision);
+  std::optional<std::uint64_t> wire_bytes;
+  if (session_.watch != nullptr) {
+    wire_bytes = session_.mesh->counters().sent_bytes - call.sent_before;
+    tell_watch(call, *wire_bytes);
+  }
   session_.statistics.count({call.decision, codec.traits().identity, codec.specification(),
                              !call.context.parts.empty(), call.context.scales != nullptr,
-                             call.raw_bytes, taken, session_.kept_bytes() + scales_.bytes()});
+                             call.raw_bytes, taken, session_.kept_bytes() + scales_.bytes(),
+                             wire_bytes});
   return status;
+}
+
+void CallMaker::tell_watch(const PreparedCall& call, std::uint64_t wire_bytes) {
+  CallWatch& watch = *session_.watch;
+  const CollectiveContext& context = call.context;
+  if (context.residual != nullptr) {
+    const bool is_scattered = context.call.kind == CollectiveKind::kReduceScatter;
+    const auto shards = static_cast<std::size_t>(is_scattered ? session_.size() : 1);
+    watch.note_residual(context.residual, context.call.count * shards);
+  }
+  if (!watch.keeps_events()) return;
+  const bool is_exact = call.named->codec->traits().identity;
+  watch.decide({call.named->codec->specification(), algorithm_name(call.decision.algorithm),
+                is_exact ? to_text(call.decision.why) : std::string(), call.raw_bytes, wire_bytes});
 }
 
 std::optional<Statistics> CallMaker::statistics_at(ReportTime time) const {
@@ -182,6 +226,10 @@ std::optional<Statistics> CallMaker::statistics_at(ReportTime time) const {
   // What is part of all is asked for first: a call may be under way.
   now->calibration_bytes = advisers_.calibration_bytes();
   now->wire_bytes = session_.mesh->counters().sent_bytes;
+  if (session_.watch != nullptr) {
+    now->phases = session_.watch->phases();
+    now->residual_norm = session_.watch->residual_norm();
+  }
   return now;
 }
 

@@ -12,6 +12,8 @@
 #include "nccl_plugin/session/calls/coordinate_scales.h"
 #include "nccl_plugin/session/calls/slice_turns.h"
 #include "nccl_plugin/session/end_report.h"
+#include "nccl_plugin/session/live/live_report.h"
+#include "nccl_plugin/session/live/said_decisions.h"
 #include "nccl_plugin/session/mesh/call_advisers.h"
 #include "nccl_plugin/session/mesh/class_votes.h"
 #include "nccl_plugin/session/mesh/mesh_session.h"
@@ -31,6 +33,7 @@ struct PreparedCall {
   CoordinateScales::Chosen scales;
   float* usual_residual = nullptr;  // Kept::usual.
   bool is_looked_at = false;        // ErrorGuard compares its result.
+  std::uint64_t sent_before = 0;    // By the mesh, where calls are followed.
 };
 
 /// Of one communicator.
@@ -75,6 +78,8 @@ class CallMaker {
  private:
   Status add_parts(PreparedCall* call);
   void write_report(ReportTime time);
+  void open_live_report();
+  void tell_watch(const PreparedCall& call, std::uint64_t wire_bytes);
 
   MeshSession& session_;
   ClassVotes class_votes_;
@@ -83,6 +88,8 @@ class CallMaker {
   CoordinateScales scales_;
   std::vector<CodecPart> codec_parts_;  // Of the last call, if it has several codecs.
   ring::Collectives collectives_;
+  SaidDecisions said_;
+  LiveReport live_;
   EndReport report_;  // The last: it reads the others.
 };
 

@@ -1,8 +1,11 @@
 #include "nccl_plugin/session/mesh/mesh_session.h"
 
+#include <cstdio>
 #include <utility>
 
 #include "compress_kernels/factory.h"
+#include "nccl_plugin/session/live/timed_codec.h"
+#include "nccl_plugin/session/live/timed_mesh.h"
 #include "tuner/factory.h"
 
 namespace ringpress::nccl_plugin {
@@ -14,6 +17,22 @@ CommShape shape_of(const Mesh& mesh, const Settings& settings) {
   for (int peer = 0; peer < mesh.size(); ++peer) shape.crosses_hosts |= !mesh.is_local(peer);
   shape.all_reduces_only = compress_kernels::projects(usual_codec(settings));
   return shape;
+}
+
+std::unique_ptr<CallWatch> watch_of(const Mesh& mesh, const Settings& settings) {
+  if (!follows_calls(settings)) return nullptr;
+  std::string name = settings.comm_name.value_or("");
+  if (name.empty()) {
+    char number[16];
+    std::snprintf(number, sizeof number, "%08x", static_cast<unsigned>(mesh.root_word()));
+    name = number;
+  }
+  return std::make_unique<CallWatch>(std::move(name), mesh.size(), !settings.timeline.empty());
+}
+
+std::unique_ptr<Mesh> watched(std::unique_ptr<Mesh> mesh, CallWatch* watch) {
+  if (watch == nullptr) return mesh;
+  return std::make_unique<TimedMesh>(std::move(mesh), *watch);
 }
 
 }  // namespace
@@ -30,7 +49,8 @@ Status VotedCalls::conclude() {
 }
 
 MeshSession::MeshSession(std::unique_ptr<Mesh> of_ranks, const Settings& with_settings)
-    : mesh(std::move(of_ranks)),
+    : watch(watch_of(*of_ranks, with_settings)),
+      mesh(watched(std::move(of_ranks), watch.get())),
       settings(with_settings),
       planner(tuner::make_planner(settings)),
       shape(shape_of(*mesh, settings)),
@@ -39,6 +59,17 @@ MeshSession::MeshSession(std::unique_ptr<Mesh> of_ranks, const Settings& with_se
   if (!LazyCalls::is_wanted(settings)) return;
   lazy.reset(new VotedCalls{LazyCalls(settings, host_lazy_memory(), rank(), size(), call_sequence),
                             LazyVotes(*mesh, sequence)});
+}
+
+Result<NamedCodec> MeshSession::make_watched_codec(const std::string& specification, DType dtype,
+                                                   ReduceOp op) const {
+  RINGPRESS_ASSIGN_OR_RETURN(NamedCodec named, make_named_codec(specification, dtype, op));
+  if (watch == nullptr) return named;
+  named.codec = std::make_unique<TimedCodec>(std::move(named.codec), *watch);
+  if (named.scaled != nullptr) {
+    named.scaled = std::make_unique<TimedCodec>(std::move(named.scaled), *watch);
+  }
+  return named;
 }
 
 /// Other ranks may have made another call, which is then found out in a call of ours: this says of

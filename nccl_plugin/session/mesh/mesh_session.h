@@ -21,6 +21,7 @@
 #include "nccl_plugin/session/calls/named_codec.h"
 #include "nccl_plugin/session/lazy/lazy_calls.h"
 #include "nccl_plugin/session/lazy/lazy_votes.h"
+#include "nccl_plugin/session/live/call_watch.h"
 #include "nccl_plugin/session/mesh_peers.h"
 #include "ringpress/internal/call_options.h"
 #include "ringpress/internal/communicator.h"
@@ -51,6 +52,7 @@ struct MeshSession {
   MeshSession(const MeshSession&) = delete;
   MeshSession& operator=(const MeshSession&) = delete;
 
+  const std::unique_ptr<CallWatch> watch;  // Null: nobody follows the calls.
   // The mesh is given up by MeshCommunicator::finalize(); abort() from another thread may still use
   // it, so it is destroyed only with the communicator or under `is_finalized`.
   const std::unique_ptr<Mesh> mesh;
@@ -97,8 +99,13 @@ struct MeshSession {
                         CallsWithOptions::current());
   }
   Result<const NamedCodec*> codec_for(std::string_view specification, DType dtype, ReduceOp op) {
-    return codecs.find_or_make(specification, dtype, op, make_named_codec);
+    return codecs.find_or_make(specification, dtype, op,
+                               [this](const std::string& text, DType type, ReduceOp operation) {
+                                 return make_watched_codec(text, type, operation);
+                               });
   }
+  Result<NamedCodec> make_watched_codec(const std::string& specification, DType dtype,
+                                        ReduceOp op) const;
   static Status named_by(const PlanRequest& request, const Status& status);
   /// Of residuals and sums.
   std::size_t kept_bytes() const {

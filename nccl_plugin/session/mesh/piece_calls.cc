@@ -98,6 +98,8 @@ Result<Decision> PieceCalls::decide_next(std::size_t count) {
 
 Status PieceCalls::run(const void* send, void* receive, std::size_t first, std::size_t count) {
   RINGPRESS_RETURN_IF_ERROR(check(first, count));
+  const CallWatch::Call watched(session_.watch.get(),
+                                {CollectiveKind::kAllReduce, count, tensor_.dtype});
   const bool is_tensors = tensor_.known == PiecewiseTensor::Known::kTensor;
   if (is_tensors && first == 0 && count > 0) {
     calls_.class_votes().note_values(send, count, tensor_.dtype);

@@ -93,14 +93,19 @@ Status parse(const char* name, const std::string& text, std::size_t* value) {
   return Status::ok();
 }
 
+/// Of numbers; the others may be 0.
+bool is_above_zero(std::string_view name) {
+  return name == "RINGPRESS_ADJUST_ALPHA" || name == "RINGPRESS_LIVE_SECONDS";
+}
+
 Status parse(const char* name, const std::string& text, double* value) {
   const char* end = text.data() + text.size();
   double number = 0;
   const auto parsed = std::from_chars(text.data(), end, number);
-  const bool is_factor = std::string_view(name) == "RINGPRESS_ADJUST_ALPHA";
+  const bool is_positive = is_above_zero(name);
   if (parsed.ec != std::errc() || parsed.ptr != end || !std::isfinite(number) || number < 0 ||
-      (is_factor && number == 0)) {
-    return refuse(name, text, is_factor ? "a number above 0" : "a number from 0 on");
+      (is_positive && number == 0)) {
+    return refuse(name, text, is_positive ? "a number above 0" : "a number from 0 on");
   }
   *value = number;
   return Status::ok();

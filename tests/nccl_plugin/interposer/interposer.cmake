@@ -7,6 +7,7 @@ add_executable(interposer_test
   interposer/guard_test.cc
   interposer/hier_test.cc
   interposer/interfaces_test.cc
+  interposer/live_test.cc
   interposer/late_ranks_test.cc
   interposer/meeting_test.cc
   interposer/order_test.cc

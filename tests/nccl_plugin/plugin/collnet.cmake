@@ -15,7 +15,9 @@ foreach(test plugin_arguments_test plugin_collnet_test plugin_collnet_recreate_t
 endforeach()
 target_sources(plugin_collnet_test PRIVATE plugin/collnet_errors_test.cc
                plugin/collnet_exit_test.cc plugin/collnet_heads_test.cc
-               plugin/collnet_moments_test.cc plugin/collnet_limit_test.cc plugin/collnet_classes_test.cc)
+               plugin/collnet_moments_test.cc plugin/collnet_limit_test.cc plugin/collnet_classes_test.cc
+               plugin/collnet_live_test.cc)
+target_link_libraries(plugin_collnet_test PRIVATE nlohmann_json::nlohmann_json)
 ringpress_label(plugin_collnet_test
   not_tsan CollNet.WithoutAProfilerSlotItIs* CollNetHeadsAlone.A* */CollNetHeads.ErrorFeedbackFinds*
            */CollNetVersions.SumAlikeOnAllNodesAndCompress/V7*)

@@ -86,6 +86,13 @@ if(NOT RINGPRESS_SANITIZE)
   gtest_discover_tests(steady_state_test DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 120)
 endif()
 
+# What is written while programs run: by a thread that their processes keep, so by no other test's.
+find_package(nlohmann_json REQUIRED)
+add_executable(live_test session/live/live_files_test.cc session/live/live_test.cc)
+target_link_libraries(live_test PRIVATE ringpress_session ringpress_test_tensors
+                      nlohmann_json::nlohmann_json GTest::gtest_main Threads::Threads)
+gtest_discover_tests(live_test DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 120)
+
 add_executable(end_report_test session/end_report_test.cc)
 target_link_libraries(end_report_test PRIVATE ringpress_firewall GTest::gtest_main Threads::Threads)
 gtest_discover_tests(end_report_test DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 60)
