@@ -148,7 +148,8 @@ class Package(unittest.TestCase):
         copy_into(self.root, needed_files(self.field("Depends")))
         self.assertEqual(self.in_root("/usr/bin/ringpress", "--version").strip(),
                          cache_entry("CMAKE_PROJECT_VERSION"))
-        record = json.loads(self.in_root("/usr/bin/ringpress", "doctor", "--json"))
+        record = json.loads(self.in_root("/usr/bin/ringpress", "run", "--", "/usr/bin/ringpress",
+                                         "doctor", "--json"))
         self.assertTrue(record["plugin"].endswith("/libnccl-net-ringpress.so"), record["plugin"])
         self.assertEqual([row["text"] for row in record["findings"]
                           if row["level"] == "problem" and "/usr/lib" in row["text"]], [])
