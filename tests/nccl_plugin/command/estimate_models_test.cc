@@ -85,8 +85,8 @@ CodecSpeed codec_of(const std::string& setting) {
 TEST(Processors, AreWithinAQuarterOfWhatWasMeasured) {
   constexpr std::size_t kLarge = 32 << 20;
   std::size_t dense = 0, near = 0;
-  const nlohmann::json report = results("explain-check.json");
-  for (const nlohmann::json& row : report["rows"]) {
+  const nlohmann::json file = results("explain-check.json");
+  for (const nlohmann::json& row : file["rows"]) {
     if (row["bytes"].get<std::size_t>() != kLarge) continue;
     const auto setting = row["setting"].get<std::string>();
     const CodecSpeed codec = codec_of(setting);
@@ -108,8 +108,8 @@ TEST(Processors, AreWithinAQuarterOfWhatWasMeasured) {
 
 TEST(Gpus, HaveTheRatesThatWereMeasured) {
   std::size_t count = 0;
-  const nlohmann::json report = results("gpu-codec-perf.json");
-  for (const nlohmann::json& row : report["rows"]) {
+  const nlohmann::json file = results("gpu-codec-perf.json");
+  for (const nlohmann::json& row : file["rows"]) {
     const DType dtype = row["dtype"] == "float32" ? DType::kFloat32 : DType::kBfloat16;
     const auto codec = row["codec"].get<std::string>();
     const KernelRates* const rates = find_kernel_rates(codec, dtype);

@@ -15,16 +15,16 @@ using nlohmann::json;
 using ringpress::testing::json_lines;
 using ringpress::testing::LiveFolder;
 
-constexpr std::size_t kValues = 5000;
+constexpr std::size_t kLiveValues = 5000;
 
 /// Each rank all-reduces values three times, and integers once.
 void reduce_often(Job& job) {
   run_ranks(job, 2, [&](ncclComm_t comm, int rank) {
-    std::vector<float> values = make_values(rank, kValues);
+    std::vector<float> values = make_values(rank, kLiveValues);
     for (int step = 0; step < 3; ++step) {
       ASSERT_EQ(job.all_reduce(comm, values, values), ncclSuccess);
     }
-    ASSERT_EQ(job.engine.reduce({CollectiveKind::kAllReduce, values.data(), values.data(), kValues,
+    ASSERT_EQ(job.engine.reduce({CollectiveKind::kAllReduce, values.data(), values.data(), kLiveValues,
                                  ncclInt32, ncclSum, comm, nullptr}),
               ncclSuccess);
   });
