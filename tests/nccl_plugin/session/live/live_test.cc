@@ -360,7 +360,7 @@ TEST(LiveProcess, ADumpSaysWhomACallWaitsFor) {
     const auto outcomes = testing::run_communicators(
         kRanks, with_codec({{"RINGPRESS_DUMP_SIGNAL", "1"}}), [&](Communicator* communicator) {
           RINGPRESS_RETURN_IF_ERROR(train_until(communicator, [] { return true; }));
-          if (communicator->rank() == 1) pause();  // It never comes again.
+          while (communicator->rank() == 1) pause();  // It never comes again.
           return train_until(communicator, [] { return true; });
         });
     static_cast<void>(outcomes);
