@@ -24,8 +24,8 @@ void reduce_often(Job& job) {
     for (int step = 0; step < 3; ++step) {
       ASSERT_EQ(job.all_reduce(comm, values, values), ncclSuccess);
     }
-    ASSERT_EQ(job.engine.reduce({CollectiveKind::kAllReduce, values.data(), values.data(), kLiveValues,
-                                 ncclInt32, ncclSum, comm, nullptr}),
+    ASSERT_EQ(job.engine.reduce({CollectiveKind::kAllReduce, values.data(), values.data(),
+                                 kLiveValues, ncclInt32, ncclSum, comm, nullptr}),
               ncclSuccess);
   });
 }
