@@ -57,6 +57,19 @@ void add_followed(const Statistics& now, const Statistics& before, Statistics* t
   total->residual_norm = std::hypot(total->residual_norm.value_or(0), *now.residual_norm);
 }
 
+LiveIdentity live_identity(const CollWorker& worker) {
+  const Communicator& communicator = worker.communicator();
+  const int nodes = communicator.size();
+  return {worker.watch()->name(), "plugin", communicator.rank(), nodes, nodes};
+}
+
+template <typename Workers>
+LiveReport::Watches watches_of(const Workers& workers) {
+  LiveReport::Watches watches;
+  for (const auto& worker : workers) watches.push_back(worker->watch());
+  return watches;
+}
+
 /// Adds what was done between `before` and `now`.
 void add_difference(const Statistics& now, const Statistics& before, Statistics* total) {
   total->calls += now.calls - before.calls;
@@ -124,24 +137,15 @@ void CollComm::begin(TensorPart part) {
     before_[worker] = workers_[worker]->communicator().statistics();
   }
   say_start(settings_, workers_[0]->communicator().rank(), nodes(), true, "nodes");
-  open_reports();
-}
-
-/// Of all workers together.
-void CollComm::open_reports() {
   const bool is_followed = follows_calls(settings_);
   if (is_followed) {
-    const CallWatch& first = *workers_[0]->watch();
-    const LiveIdentity identity{first.name(), "plugin", workers_[0]->communicator().rank(), nodes(),
-                                nodes()};
-    LiveReport::Watches watches;
-    for (const auto& worker : workers_) watches.push_back(worker->watch());
-    live_.open(
-        settings_, identity, [this](ReportTime time) { return statistics(time); },
-        std::move(watches));
+    // Of all workers together.
+    reports_.live.open(
+        settings_, live_identity(*workers_[0]),
+        [this](ReportTime time) { return statistics(time); }, watches_of(workers_));
   }
   if (settings_.statistics.empty() && !is_followed) return;
-  report_.open([this](ReportTime time) { write_report(time); });
+  reports_.end.open([this](ReportTime time) { write_report(time); });
 }
 
 void CollComm::write_report(ReportTime time) {
@@ -149,12 +153,12 @@ void CollComm::write_report(ReportTime time) {
   if (!total) return;
   const Communicator& communicator = workers_[0]->communicator();
   write_statistics(settings_, communicator.rank(), communicator.size(), *total);
-  live_.close(time);
+  reports_.live.close(time);
 }
 
 CollComm::~CollComm() {
   for (auto& worker : workers_) worker->stop();
-  report_.write();
+  reports_.end.write();
   if (!has_begun_) return;
   // The program may have no memory left for a copy of what is profiled.
   static_cast<void>(catch_all([this] {
@@ -175,8 +179,7 @@ std::optional<Statistics> CollComm::statistics(ReportTime time) const {
   for (std::size_t turn = 1; turn <= kCollWorkers; ++turn) {
     const std::size_t worker = (last_worker + turn) % kCollWorkers;
     const Communicator& communicator = workers_[worker]->communicator();
-    const std::optional<Statistics> now =
-        time == ReportTime::kExit ? communicator.statistics_at_exit() : communicator.statistics();
+    const std::optional<Statistics> now = communicator.statistics_at(time);
     if (!now) return std::nullopt;
     add_difference(*now, before_[worker], &total);
   }

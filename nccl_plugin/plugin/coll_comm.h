@@ -63,7 +63,6 @@ class CollComm : public Object {
   void tell_unknown() const;
   std::optional<Statistics> statistics(ReportTime time) const;
   void write_report(ReportTime time);
-  void open_reports();
 
   const pid_t process_;
   RegisteredMemory memory_{ObjectKind::kCollNetMemory};
@@ -77,8 +76,7 @@ class CollComm : public Object {
   std::size_t next_request_ = 0;
   std::atomic<std::size_t> last_worker_{0};  // That of the last call.
   std::array<std::unique_ptr<CollWorker>, kCollWorkers> workers_;
-  LiveReport live_;
-  EndReport report_;
+  RunReports reports_;
 };
 
 }  // namespace ringpress::nccl_plugin::plugin

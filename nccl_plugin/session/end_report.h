@@ -12,14 +12,9 @@
 #include <mutex>
 #include <thread>
 
-namespace ringpress::nccl_plugin {
+#include "ringpress/internal/report_time.h"
 
-/// When a report is written.
-enum class ReportTime {
-  kEnd,   // No other thread uses what it is about any more.
-  kExit,  // Other threads may be in calls of it, and devices and the libraries around may have gone
-          // before: a report only reads what is in memory, under lock_for_report().
-};
+namespace ringpress::nccl_plugin {
 
 /// At kExit a lock may be held by the thread that exits, in a handler of a signal: it is given up
 /// after a moment, and then the lock does not own the mutex.

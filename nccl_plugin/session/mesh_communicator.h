@@ -85,9 +85,8 @@ class MeshCommunicator final : public Communicator {
   void abort(End end) override;
   Status failure() const override { return session_.mesh->failure(); }
   Status check() override { return session_.mesh->check(); }
-  Statistics statistics() const override { return *calls_.statistics_at(ReportTime::kEnd); }
-  std::optional<Statistics> statistics_at_exit() const override {
-    return calls_.statistics_at(ReportTime::kExit);
+  std::optional<Statistics> statistics_at(ReportTime time) const override {
+    return calls_.statistics_at(time);
   }
   CallWatch* watch() override { return session_.watch.get(); }
 

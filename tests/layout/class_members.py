@@ -18,7 +18,7 @@ INSTALLED = "include/ringpress/nccl"  # NCCL's structs have the members that NCC
 FOLDERS = ("include", "compress_kernels", "ring", "tuner", "nccl_plugin")
 # What they are tables of. A member is a row.
 TABLES = {
-    "CallSettings": "settings", "RingpressBackend": "torch's calls",
+    "CallSettings": "settings", "Settings": "settings", "RingpressBackend": "torch's calls",
     "ringpressRealNccl": "NCCL's functions", "ringpressEngine": "NCCL's functions",
 }
 DIRECTIVE = re.compile(r"^[ \t]*#[ \t]*(\w*)((?:[^\n]*\\\n)*[^\n]*)", re.M)

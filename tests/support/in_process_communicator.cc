@@ -261,7 +261,7 @@ class InProcessCommunicator final : public Communicator, private PiecewiseAllRed
   }
   Status failure() const override { return hub_->failure(); }
   Status check() override { return hub_->failure(); }
-  Statistics statistics() const override { return statistics_; }
+  std::optional<Statistics> statistics_at(ReportTime) const override { return statistics_; }
 
  private:
   Status start(const PiecewiseTensor& tensor) override {

@@ -19,6 +19,7 @@
 #include "ringpress/internal/call_phases.h"
 #include "ringpress/internal/projection.h"
 #include "ringpress/internal/rendezvous.h"
+#include "ringpress/internal/report_time.h"
 #include "ringpress/internal/settings.h"
 #include "ringpress/internal/status.h"
 #include "ringpress/internal/types.h"
@@ -270,10 +271,10 @@ class Communicator {
   /// failure(), after looking at what the other ranks have said meanwhile: where nothing is under
   /// way nobody else looks. Not collective; never blocks.
   virtual Status check() = 0;
-  virtual Statistics statistics() const = 0;
-  /// The same while the process exits; nothing where that takes a lock that somebody keeps, as the
-  /// thread that exits may in a handler of a signal.
-  virtual std::optional<Statistics> statistics_at_exit() const { return statistics(); }
+  Statistics statistics() const { return *statistics_at(ReportTime::kEnd); }
+  /// At the exit nothing, where that takes a lock that somebody keeps, as the thread that exits may
+  /// in a handler of a signal.
+  virtual std::optional<Statistics> statistics_at(ReportTime time) const = 0;
   /// What its calls do now (nccl_plugin/session/live/call_watch.h); null: nobody follows them.
   virtual nccl_plugin::CallWatch* watch() { return nullptr; }
 };

@@ -17,6 +17,20 @@
 namespace ringpress::nccl_plugin::interposer {
 namespace {
 
+LiveIdentity live_identity(const CommIdentity& named, const CommParts& parts) {
+  LiveIdentity identity;
+  identity.comm = named.name;
+  if (identity.comm.empty()) {
+    char number[24];
+    std::snprintf(number, sizeof number, "%016llx", static_cast<unsigned long long>(named.clique));
+    identity.comm = number;
+  }
+  identity.door = "preload";
+  identity.rank = parts.rank;
+  identity.ranks = parts.size;
+  return identity;
+}
+
 // What calls may ask for where they have configurations of their own (NCCL 2.31).
 constexpr std::array kCodecsOfCalls = {"q2", "q3", "q4", "q5", "q6", "q7", "q8"};
 
@@ -86,22 +100,7 @@ void Comm::write_report(ReportTime time) {
   if (parts_.lazy != nullptr) parts_.lazy->calls().book_unsent(&*now, time);
   if (parts_.trace != nullptr) parts_.trace->close(parts_.settings.trace, now->last_codec, time);
   write_statistics(parts_.settings, rank(), size(), *now, StatisticsTime::kOfHost);
-  live_.close(time);
-}
-
-LiveIdentity Comm::live_identity() const {
-  LiveIdentity identity;
-  identity.comm = identity_.name;
-  if (identity.comm.empty()) {
-    char number[24];
-    std::snprintf(number, sizeof number, "%016llx",
-                  static_cast<unsigned long long>(identity_.clique));
-    identity.comm = number;
-  }
-  identity.door = "preload";
-  identity.rank = rank();
-  identity.ranks = size();
-  return identity;
+  reports_.live.close(time);
 }
 
 /// The trace is of rank 0 alone, and of exact calls too: nothing of it is agreed on.
@@ -116,10 +115,10 @@ void Comm::open() {
                      return Status::ok();
                    }));
   }
-  live_.open(settings, live_identity(),
-             [this](ReportTime time) { return parts_.statistics.now(time); }, {});
+  reports_.live.open(settings, live_identity(identity_, parts_),
+                     [this](ReportTime time) { return parts_.statistics.now(time); }, {});
   if (settings.statistics.empty() && !is_traced() && !follows_calls(settings)) return;
-  report_.open([this](ReportTime time) { write_report(time); });
+  reports_.end.open([this](ReportTime time) { write_report(time); });
 }
 
 void Comm::set_groups(const HostGroups& groups) {

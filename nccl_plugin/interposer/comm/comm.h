@@ -81,15 +81,13 @@ class Comm {
        const CommRank& rank, std::shared_ptr<Device> device,
        std::unique_ptr<ExchangeMemory> exchange);
   void write_report(ReportTime time);
-  LiveIdentity live_identity() const;
   Status prepare_codecs();
 
   CommIdentity identity_;
   CommParts parts_;
   CallPlanner planner_{parts_};
   CallStarter starter_{parts_, planner_};
-  LiveReport live_;
-  EndReport report_;
+  RunReports reports_;
 };
 
 }  // namespace ringpress::nccl_plugin::interposer

@@ -1,7 +1,6 @@
 #include "nccl_plugin/session/live/call_watch.h"
 
 #include <algorithm>
-#include <cmath>
 #include <iterator>
 #include <utility>
 
@@ -14,18 +13,7 @@ constexpr std::size_t kMostEvents = 1 << 17;
 constexpr std::size_t kMostEventsOfCall = 1 << 14;
 // Two of the same kind so near to each other are one.
 constexpr std::chrono::microseconds kNear{1};
-constexpr std::size_t kNormSamples = 1024;
-
-/// The sum of squares of all elements, from some of them.
-double estimate_squares(const float* values, std::size_t count) {
-  const std::size_t step = std::max<std::size_t>(count / kNormSamples, 1);
-  double squares = 0;
-  std::size_t looked_at = 0;
-  for (std::size_t i = step / 2; i < count; i += step, ++looked_at) {
-    squares += static_cast<double>(values[i]) * values[i];
-  }
-  return looked_at == 0 ? 0 : squares * static_cast<double>(count) / static_cast<double>(looked_at);
-}
+constexpr int kNoPhase = 0;
 
 }  // namespace
 
@@ -62,12 +50,12 @@ void CallWatch::end_call() {
 }
 
 void CallWatch::enter(CallPhase phase, int peer, Clock::time_point now) {
-  phase_since_.store(now.time_since_epoch().count(), std::memory_order_relaxed);
-  phase_.store((peer + 1) * 256 + static_cast<int>(phase) + 1, std::memory_order_relaxed);
+  phase_.since.store(now.time_since_epoch().count(), std::memory_order_relaxed);
+  phase_.of_peer.store((peer + 1) * 256 + static_cast<int>(phase) + 1, std::memory_order_relaxed);
 }
 
 void CallWatch::leave(CallPhase phase, int peer, Clock::time_point begin, Clock::time_point end) {
-  phase_.store(kNoPhase, std::memory_order_relaxed);
+  phase_.of_peer.store(kNoPhase, std::memory_order_relaxed);
   const auto taken = std::chrono::duration_cast<std::chrono::nanoseconds>(end - begin).count();
   std::atomic<std::uint64_t>& sum = phases_[static_cast<std::size_t>(phase)];
   // (One thread writes.)
@@ -104,39 +92,13 @@ CallWatch::Activity CallWatch::now() const {
     const std::lock_guard lock(mutex_);
     activity = activity_;
   }
-  const int phase = phase_.load(std::memory_order_relaxed);
+  const int phase = phase_.of_peer.load(std::memory_order_relaxed);
   if (phase == kNoPhase) return activity;
   activity.phase = static_cast<CallPhase>(phase % 256 - 1);
   activity.peer = phase / 256 - 1;
   activity.phase_since =
-      Clock::time_point(Clock::duration(phase_since_.load(std::memory_order_relaxed)));
+      Clock::time_point(Clock::duration(phase_.since.load(std::memory_order_relaxed)));
   return activity;
-}
-
-void CallWatch::note_residual(const float* residual, std::size_t count) {
-  const std::uint64_t wanted = wanted_norm_.load(std::memory_order_relaxed);
-  if (newest_norm_ != wanted) drop_old_norms(wanted);
-  NormSample& sample = norms_[residual];
-  if (sample.wanted == wanted) return;
-  const double others = squares_.load(std::memory_order_relaxed) - sample.squares;
-  sample = {wanted, estimate_squares(residual, count)};
-  squares_.store(std::max(others, 0.0) + sample.squares, std::memory_order_relaxed);
-}
-
-/// Of tensors that have not come since the norm was wanted the time before: they may be there no
-/// more.
-void CallWatch::drop_old_norms(std::uint64_t wanted) {
-  std::erase_if(norms_, [wanted](const auto& norm) { return norm.second.wanted + 1 < wanted; });
-  double squares = 0;
-  for (const auto& [residual, sample] : norms_) squares += sample.squares;
-  squares_.store(squares, std::memory_order_relaxed);
-  newest_norm_ = wanted;
-}
-
-std::optional<double> CallWatch::residual_norm() const {
-  const double squares = squares_.load(std::memory_order_relaxed);
-  if (squares < 0) return std::nullopt;
-  return std::sqrt(squares);
 }
 
 std::uint64_t CallWatch::take_events(std::vector<TimelineEvent>* events) {

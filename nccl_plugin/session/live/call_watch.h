@@ -11,13 +11,13 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "nccl_plugin/session/live/residual_norms.h"
 #include "ringpress/internal/call_phases.h"
 #include "ringpress/internal/settings.h"
 #include "ringpress/internal/types.h"
@@ -125,51 +125,40 @@ class CallWatch {
     return has_heard_[static_cast<std::size_t>(peer)] ? CallPhase::kReceive : CallPhase::kWait;
   }
   void hear(int peer) { has_heard_[static_cast<std::size_t>(peer)] = true; }
-  /// A call has left this residual. Now and then a sample of it is looked at.
-  void note_residual(const float* residual, std::size_t count);
 
   // By any thread.
 
   const std::string& name() const { return name_; }
   PhaseTimes phases() const;
   Activity now() const;
-  /// As Statistics::residual_norm.
-  std::optional<double> residual_norm() const;
-  /// The next call of each tensor looks at its residual anew.
-  void renew_norm() { wanted_norm_.fetch_add(1, std::memory_order_relaxed); }
+  /// What calls have left.
+  ResidualNorms& norms() { return norms_; }
   /// Moves what has come since to the end of `events`; gives how many were dropped for want of
   /// room.
   std::uint64_t take_events(std::vector<TimelineEvent>* events);
 
  private:
-  /// Of a tensor, as it was when the norm was wanted for the so manieth time.
-  struct NormSample {
-    std::uint64_t wanted = 0;
-    double squares = 0;  // Of all its elements, estimated.
+  /// That the call is in, and since when.
+  struct CurrentPhase {
+    std::atomic<int> of_peer{0};       // (peer + 1) * 256 + phase + 1; 0: none.
+    std::atomic<Clock::rep> since{0};  // In the clock's ticks.
   };
-  static constexpr int kNoPhase = 0;
 
   void begin_call(const WatchedCall& call);
   void end_call();
   void enter(CallPhase phase, int peer, Clock::time_point now);
   void leave(CallPhase phase, int peer, Clock::time_point begin, Clock::time_point end);
-  void drop_old_norms(std::uint64_t wanted);
 
   const std::string name_;
   const bool keeps_events_;
   std::array<std::atomic<std::uint64_t>, kCallPhases> phases_{};
-  // (peer + 1) * 256 + phase + 1, or kNoPhase; and since when, in the clock's ticks.
-  std::atomic<int> phase_{kNoPhase};
-  std::atomic<Clock::rep> phase_since_{0};
-  std::atomic<std::uint64_t> wanted_norm_{1};
-  std::atomic<double> squares_{-1};  // Of all residuals; below 0: none is known.
+  CurrentPhase phase_;
+  ResidualNorms norms_;
 
   // Of the thread that makes calls.
   std::vector<bool> has_heard_;  // By rank, in this call.
   WatchedDecision decision_;
   std::vector<TimelineEvent> call_events_;
-  std::map<const float*, NormSample> norms_;
-  std::uint64_t newest_norm_ = 0;  // NormSample::wanted of the last one.
 
   mutable std::mutex mutex_;  // Of what follows.
   Activity activity_;         // But for its phase.

@@ -68,7 +68,7 @@ bool LiveEntry::add_line(ReportTime time, bool is_final) {
   last_line = moment;
   // (Of the time that has passed, not of lines: after a pause there is one line.)
   next_line = moment + interval;
-  for (CallWatch* const watch : watches) watch->renew_norm();
+  for (CallWatch* const watch : watches) watch->norms().renew();
   return true;
 }
 

@@ -47,6 +47,12 @@ class LiveReport {
   std::shared_ptr<LiveEntry> entry_;  // Null: not open.
 };
 
+/// What is said of a communicator while it runs, and at its end.
+struct RunReports {
+  LiveReport live;
+  EndReport end;  // The last: it closes the other one.
+};
+
 }  // namespace ringpress::nccl_plugin
 
 #endif  // NCCL_PLUGIN_SESSION_LIVE_LIVE_REPORT_H_

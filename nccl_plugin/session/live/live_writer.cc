@@ -57,6 +57,31 @@ void dump_entry(LiveEntry& entry) {
   log_always("DUMP", "communicator %s: %s", entry.identity.comm.c_str(), total.c_str());
 }
 
+/// A process may have several ranks.
+void note_rank(const LiveIdentity& identity, LiveIdentity* first) {
+  if (first->ranks == 0) *first = identity;
+  const bool is_of_first = identity.comm == first->comm && identity.ranks == first->ranks;
+  if (is_of_first) first->rank = std::min(first->rank, identity.rank);
+}
+
+/// One that has ended is on one more page, so the last page of a program has all that it ended
+/// with.
+void write_pages(const std::vector<LiveWriter::EntryPointer>& all,
+                 const std::set<std::string>& pages) {
+  for (const std::string& path : pages) {
+    std::vector<PrometheusSource> sources;
+    for (const LiveWriter::EntryPointer& entry : all) {
+      if (entry->files.prometheus != path) continue;
+      const std::lock_guard lock(entry->mutex);
+      sources.push_back({entry->identity, entry->before, {}});
+      for (const CallWatch* const watch : entry->watches) {
+        sources.back().activities.push_back(watch->now());
+      }
+    }
+    write_prometheus_page(path, prometheus_page(sources));
+  }
+}
+
 }  // namespace
 
 LiveWriter& LiveWriter::of_this_process() {
@@ -77,17 +102,10 @@ void LiveWriter::add(const EntryPointer& entry) {
   {
     const std::lock_guard lock(mutex_);
     if (!is_running_) start();
-    note_rank(entry->identity);
+    note_rank(entry->identity, &first_);
     entries_.push_back(entry);
   }
-  wake();
-}
-
-/// A process may have several ranks.
-void LiveWriter::note_rank(const LiveIdentity& identity) {
-  if (first_.ranks == 0) first_ = identity;
-  const bool is_of_first = identity.comm == first_.comm && identity.ranks == first_.ranks;
-  if (is_of_first) first_.rank = std::min(first_.rank, identity.rank);
+  sem_post(&awake_);
 }
 
 /// Late: by then it is known which ranks the process has.
@@ -127,13 +145,12 @@ void LiveWriter::run() noexcept {
   }
 }
 
-std::vector<LiveWriter::EntryPointer> LiveWriter::entries() {
-  const std::lock_guard lock(mutex_);
-  return entries_;
-}
-
 void LiveWriter::write_all(bool has_dump) {
-  const std::vector<EntryPointer> all = entries();
+  std::vector<EntryPointer> all;
+  {
+    const std::lock_guard lock(mutex_);
+    all = entries_;
+  }
   std::set<std::string> pages;
   for (const EntryPointer& entry : all) write_entry(*entry, &pages);
   write_pages(all, pages);
@@ -178,24 +195,6 @@ CappedFile& LiveWriter::file_of(const char* variable, const std::string& path,
       .first->second;
 }
 
-/// One that has ended is on one more page, so the last page of a program has all that it ended
-/// with.
-void LiveWriter::write_pages(const std::vector<EntryPointer>& all,
-                             const std::set<std::string>& pages) {
-  for (const std::string& path : pages) {
-    std::vector<PrometheusSource> sources;
-    for (const EntryPointer& entry : all) {
-      if (entry->files.prometheus != path) continue;
-      const std::lock_guard lock(entry->mutex);
-      sources.push_back({entry->identity, entry->before, {}});
-      for (const CallWatch* const watch : entry->watches) {
-        sources.back().activities.push_back(watch->now());
-      }
-    }
-    write_prometheus_page(path, prometheus_page(sources));
-  }
-}
-
 void LiveWriter::drop_closed() {
   const std::lock_guard lock(mutex_);
   std::erase_if(entries_, [](const EntryPointer& entry) {
@@ -236,7 +235,7 @@ void LiveWriter::flush(ReportTime time) noexcept {
   if (!is_running_) return;
   const Clock::rep until = end_of_flush(time);
   const std::uint64_t asked = asked_.fetch_add(1) + 1;
-  wake();
+  sem_post(&awake_);
   while (done_.load() < asked && Clock::now().time_since_epoch().count() < until) {
     std::this_thread::sleep_for(std::chrono::microseconds(100));
   }

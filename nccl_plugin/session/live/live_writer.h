@@ -43,8 +43,6 @@ class LiveWriter {
   std::size_t take_lanes(std::size_t count) { return next_lane_.fetch_add(count); }
   /// It is written from now on. Throws std::system_error where no thread can be started.
   void add(const EntryPointer& entry);
-  /// It has been closed: what is left of it is written soon.
-  void wake() noexcept { sem_post(&awake_); }
   /// Waits until all that was there is written: when a communicator ends, a fifth of a second at
   /// most, as programs may leave with _exit() then; at the exit two seconds, with all other calls
   /// of this.
@@ -56,12 +54,9 @@ class LiveWriter {
   LiveWriter();
   void start();
   [[noreturn]] void run() noexcept;
-  std::vector<EntryPointer> entries();
-  void note_rank(const LiveIdentity& identity);
   void name_files(LiveEntry& entry);
   void write_all(bool has_dump);
   void write_entry(LiveEntry& entry, std::set<std::string>* pages);
-  void write_pages(const std::vector<EntryPointer>& entries, const std::set<std::string>& pages);
   void drop_closed();
   Clock::time_point next_round();
   Clock::rep end_of_flush(ReportTime time);

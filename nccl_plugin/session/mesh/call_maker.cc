@@ -14,6 +14,31 @@ namespace {
 
 constexpr std::size_t kMostErrors = 32;  // In statistics.
 
+LiveIdentity live_identity(const MeshSession& session) {
+  const Mesh& mesh = *session.mesh;
+  LiveIdentity identity;
+  identity.comm = session.watch->name();
+  identity.door = "host";
+  identity.rank = mesh.rank();
+  identity.ranks = mesh.size();
+  const int ranks_per_host = mesh.ranks_per_host();
+  if (ranks_per_host > 0) identity.hosts = mesh.size() / ranks_per_host;
+  return identity;
+}
+
+void tell_watch(CallWatch& watch, const PreparedCall& call, int ranks, std::uint64_t wire_bytes) {
+  const CollectiveContext& context = call.context;
+  if (context.residual != nullptr) {
+    const bool is_scattered = context.call.kind == CollectiveKind::kReduceScatter;
+    const auto shards = static_cast<std::size_t>(is_scattered ? ranks : 1);
+    watch.norms().note(context.residual, context.call.count * shards);
+  }
+  if (!watch.keeps_events()) return;
+  const bool is_exact = call.named->codec->traits().identity;
+  watch.decide({call.named->codec->specification(), algorithm_name(call.decision.algorithm),
+                is_exact ? to_text(call.decision.why) : std::string(), call.raw_bytes, wire_bytes});
+}
+
 }  // namespace
 
 CallMaker::CallMaker(MeshSession& session)
@@ -24,22 +49,13 @@ CallMaker::CallMaker(MeshSession& session)
       scales_(session.call_sequence, session.settings.feedback_limit_bytes) {
   const Settings& settings = session.settings;
   const bool is_followed = session.watch != nullptr && !settings.is_worker;
-  if (is_followed) open_live_report();
+  if (is_followed) {
+    reports_.live.open(settings, live_identity(session),
+                       [this](ReportTime time) { return statistics_at(time); },
+                       {session.watch.get()});
+  }
   if (settings.statistics.empty() && settings.trace.empty() && !is_followed) return;
-  report_.open([this](ReportTime time) { write_report(time); });
-}
-
-void CallMaker::open_live_report() {
-  const Mesh& mesh = *session_.mesh;
-  LiveIdentity identity;
-  identity.comm = session_.watch->name();
-  identity.door = "host";
-  identity.rank = mesh.rank();
-  identity.ranks = mesh.size();
-  const int ranks_per_host = mesh.ranks_per_host();
-  if (ranks_per_host > 0) identity.hosts = mesh.size() / ranks_per_host;
-  live_.open(session_.settings, identity, [this](ReportTime time) { return statistics_at(time); },
-             {session_.watch.get()});
+  reports_.end.open([this](ReportTime time) { write_report(time); });
 }
 
 void CallMaker::set_ring_order(const std::vector<int>& order) {
@@ -56,7 +72,7 @@ void CallMaker::write_report(ReportTime time) {
     write_statistics(session_.settings, session_.rank(), session_.size(), *now);
   }
   advisers_.steps().of_calls().close(now->last_codec, time);
-  live_.close(time);
+  reports_.live.close(time);
 }
 
 Result<PreparedCall> CallMaker::prepare(CollectiveKind kind, std::size_t count, DType dtype,
@@ -197,27 +213,13 @@ Status CallMaker::finish(const PreparedCall& call, Status status) {
   std::optional<std::uint64_t> wire_bytes;
   if (session_.watch != nullptr) {
     wire_bytes = session_.mesh->counters().sent_bytes - call.sent_before;
-    tell_watch(call, *wire_bytes);
+    tell_watch(*session_.watch, call, session_.size(), *wire_bytes);
   }
   session_.statistics.count({call.decision, codec.traits().identity, codec.specification(),
                              !call.context.parts.empty(), call.context.scales != nullptr,
                              call.raw_bytes, taken, session_.kept_bytes() + scales_.bytes(),
                              wire_bytes});
   return status;
-}
-
-void CallMaker::tell_watch(const PreparedCall& call, std::uint64_t wire_bytes) {
-  CallWatch& watch = *session_.watch;
-  const CollectiveContext& context = call.context;
-  if (context.residual != nullptr) {
-    const bool is_scattered = context.call.kind == CollectiveKind::kReduceScatter;
-    const auto shards = static_cast<std::size_t>(is_scattered ? session_.size() : 1);
-    watch.note_residual(context.residual, context.call.count * shards);
-  }
-  if (!watch.keeps_events()) return;
-  const bool is_exact = call.named->codec->traits().identity;
-  watch.decide({call.named->codec->specification(), algorithm_name(call.decision.algorithm),
-                is_exact ? to_text(call.decision.why) : std::string(), call.raw_bytes, wire_bytes});
 }
 
 std::optional<Statistics> CallMaker::statistics_at(ReportTime time) const {
@@ -228,7 +230,7 @@ std::optional<Statistics> CallMaker::statistics_at(ReportTime time) const {
   now->wire_bytes = session_.mesh->counters().sent_bytes;
   if (session_.watch != nullptr) {
     now->phases = session_.watch->phases();
-    now->residual_norm = session_.watch->residual_norm();
+    now->residual_norm = session_.watch->norms().norm();
   }
   return now;
 }

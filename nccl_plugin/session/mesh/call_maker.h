@@ -78,8 +78,6 @@ class CallMaker {
  private:
   Status add_parts(PreparedCall* call);
   void write_report(ReportTime time);
-  void open_live_report();
-  void tell_watch(const PreparedCall& call, std::uint64_t wire_bytes);
 
   MeshSession& session_;
   ClassVotes class_votes_;
@@ -89,8 +87,7 @@ class CallMaker {
   std::vector<CodecPart> codec_parts_;  // Of the last call, if it has several codecs.
   ring::Collectives collectives_;
   SaidDecisions said_;
-  LiveReport live_;
-  EndReport report_;  // The last: it reads the others.
+  RunReports reports_;  // The last: they read the others.
 };
 
 }  // namespace ringpress::nccl_plugin

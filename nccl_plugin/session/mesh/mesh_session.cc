@@ -61,8 +61,8 @@ MeshSession::MeshSession(std::unique_ptr<Mesh> of_ranks, const Settings& with_se
                             LazyVotes(*mesh, sequence)});
 }
 
-Result<NamedCodec> MeshSession::make_watched_codec(const std::string& specification, DType dtype,
-                                                   ReduceOp op) const {
+Result<NamedCodec> make_watched_codec(const std::string& specification, DType dtype, ReduceOp op,
+                                      CallWatch* watch) {
   RINGPRESS_ASSIGN_OR_RETURN(NamedCodec named, make_named_codec(specification, dtype, op));
   if (watch == nullptr) return named;
   named.codec = std::make_unique<TimedCodec>(std::move(named.codec), *watch);
@@ -74,7 +74,7 @@ Result<NamedCodec> MeshSession::make_watched_codec(const std::string& specificat
 
 /// Other ranks may have made another call, which is then found out in a call of ours: this says of
 /// which of the program's it was the beginning.
-Status MeshSession::named_by(const PlanRequest& request, const Status& status) {
+Status named_by(const PlanRequest& request, const Status& status) {
   if (status.code() != Code::kMismatch) return status;
   return {Code::kMismatch, status.message() + " (while the ranks agreed on how to make the " +
                                collective_name(request.kind) + " of " +

@@ -46,6 +46,13 @@ struct VotedCalls {
   Status conclude();
 };
 
+/// A failure of a call, in which other ranks made another one: which of the program's it was part
+/// of.
+Status named_by(const PlanRequest& request, const Status& status);
+/// `watch` not null: is told of what the codec does.
+Result<NamedCodec> make_watched_codec(const std::string& specification, DType dtype, ReduceOp op,
+                                      CallWatch* watch);
+
 /// Of one communicator, whose calls are made by one thread at a time.
 struct MeshSession {
   MeshSession(std::unique_ptr<Mesh> of_ranks, const Settings& with_settings);
@@ -101,12 +108,9 @@ struct MeshSession {
   Result<const NamedCodec*> codec_for(std::string_view specification, DType dtype, ReduceOp op) {
     return codecs.find_or_make(specification, dtype, op,
                                [this](const std::string& text, DType type, ReduceOp operation) {
-                                 return make_watched_codec(text, type, operation);
+                                 return make_watched_codec(text, type, operation, watch.get());
                                });
   }
-  Result<NamedCodec> make_watched_codec(const std::string& specification, DType dtype,
-                                        ReduceOp op) const;
-  static Status named_by(const PlanRequest& request, const Status& status);
   /// Of residuals and sums.
   std::size_t kept_bytes() const {
     return feedback.bytes() + (lazy == nullptr ? 0 : lazy->calls.bytes());

@@ -51,7 +51,7 @@ class LaneCommunicator : public Communicator, public PiecewiseAllReduce {
   void abort(End) override {}
   Status check() override { return Status::ok(); }
   Status failure() const override { return Status::ok(); }
-  Statistics statistics() const override { return {}; }
+  std::optional<Statistics> statistics_at(ReportTime) const override { return Statistics(); }
 
  private:
   static Status none() { return {Code::kInternal, "a worker does not call this"}; }

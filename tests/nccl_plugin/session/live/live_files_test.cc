@@ -322,17 +322,17 @@ TEST(CallWatch, DropsEventsThatNobodyTakes) {
 
 TEST(CallWatch, KnowsTheNormOfResidualsThatComeAgain) {
   CallWatch watch("dp", 1, false);
-  EXPECT_FALSE(watch.residual_norm());
+  EXPECT_FALSE(watch.norms().norm());
   const std::vector<float> threes(100, 3), fours(100000, 0.04F);
-  watch.note_residual(threes.data(), threes.size());
-  watch.note_residual(fours.data(), fours.size());
+  watch.norms().note(threes.data(), threes.size());
+  watch.norms().note(fours.data(), fours.size());
   const double expected = std::sqrt(100 * 9 + 100000 * 0.0016);
-  EXPECT_NEAR(watch.residual_norm().value(), expected, expected * 1e-3);
+  EXPECT_NEAR(watch.norms().norm().value(), expected, expected * 1e-3);
   for (int i = 0; i < 3; ++i) {
-    watch.renew_norm();
-    watch.note_residual(threes.data(), threes.size());
+    watch.norms().renew();
+    watch.norms().note(threes.data(), threes.size());
   }
-  EXPECT_NEAR(watch.residual_norm().value(), 30, 1e-6) << "the other tensor has gone";
+  EXPECT_NEAR(watch.norms().norm().value(), 30, 1e-6) << "the other tensor has gone";
 }
 
 TEST(Timeline, IsATraceWhereverItIsCut) {
