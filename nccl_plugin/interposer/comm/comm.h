@@ -35,7 +35,7 @@ class Comm {
   static Result<std::unique_ptr<Comm>> make(const ringpressRealNccl& real, const Settings& settings,
                                             ncclComm_t handle, CommIdentity identity,
                                             std::shared_ptr<Device> device = nullptr);
-  ~Comm() { report_.write(); }
+  ~Comm() { reports_.end.write(); }
   Comm(const Comm&) = delete;
   Comm& operator=(const Comm&) = delete;
 

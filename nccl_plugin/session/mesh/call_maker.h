@@ -41,7 +41,7 @@ class CallMaker {
  public:
   explicit CallMaker(MeshSession& session);
   /// Writes the statistics and the trace, if the settings name files for them.
-  ~CallMaker() { report_.write(); }
+  ~CallMaker() { reports_.end.write(); }
   CallMaker(const CallMaker&) = delete;
   CallMaker& operator=(const CallMaker&) = delete;
 
