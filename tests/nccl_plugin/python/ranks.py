@@ -1,6 +1,9 @@
 """Runs a function on several ranks, each a process of its own."""
 import multiprocessing
 import os
+import pathlib
+import sys
+import sysconfig
 import tempfile
 import traceback
 
@@ -37,3 +40,14 @@ def run(function, size):
                 process.join(timeout=20 if len(returned) == size else 1)
                 process.kill()
     return [returned[rank] for rank in range(size)]
+
+
+def need_headers():
+    """Ends the test, as skipped, where the back end cannot be compiled for want of what torch or Python is built with."""
+    import torch  # pylint: disable=import-outside-toplevel
+    folders = [pathlib.Path(torch.__file__).resolve().parent / "include", pathlib.Path("/usr/include"),
+               pathlib.Path("/usr/local/include"), pathlib.Path(sysconfig.get_path("include"))]
+    for header in ("torch/extension.h", "pybind11/pybind11.h", "Python.h"):
+        if not any((folder / header).is_file() for folder in folders):
+            print(f"there is no {header}: nothing was tested")
+            sys.exit(77)

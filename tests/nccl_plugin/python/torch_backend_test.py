@@ -16,6 +16,7 @@ except ImportError:
     print("there is no torch: nothing was tested")
     sys.exit(77)
 import ranks
+ranks.need_headers()
 import ringpress
 import ringpress.torch
 
