@@ -242,7 +242,7 @@ PluginLibrary look_at_plugin(const std::string& plugin, const std::string& kind,
     const json record = look_at(name, describe_plugin, patience);
     const std::string path = record.value("path", "");
     const std::string problem = record.value("problem", "");
-    // (Where this library is installed, its private folder has the plugin's name.)
+    // (Where this library is installed in /usr, its private folder has the plugin's name.)
     if (problem.find(std::strerror(EISDIR)) != std::string::npos) continue;
     const bool is_worth_more = found.path.empty() || (!path.empty() && problem.empty());
     if (is_worth_more) {

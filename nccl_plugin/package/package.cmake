@@ -42,6 +42,7 @@ set(pages
   nccl_plugin/session/automatic.md
   nccl_plugin/session/calls/compressed.md
   nccl_plugin/session/lazy/using.md
+  nccl_plugin/session/live/using.md
   nccl_plugin/session/settings/settings.md
   nccl_plugin/session/state/checkpoints.md
   perf/measured.md

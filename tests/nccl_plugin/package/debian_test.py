@@ -17,8 +17,8 @@ from install import (BUILD, CMAKE, MOST_LIBRARY_BYTES, cache_entry, files_below,
 
 del sys.argv[1:3]
 TOOLS = ("dpkg-deb", "dpkg-query", "dpkg-shlibdeps", "unshare", "chroot")
-# Mounts that only the child sees; the root needs /proc, by which a program knows where it lies.
-ENTER = 'mount --rbind /proc "$0/proc" && exec chroot "$0" "$@"'
+# Mounts that only the child sees: every root has /proc, by which a program knows where it lies, and /dev.
+ENTER = 'mount --rbind /proc "$0/proc" && mount --rbind /dev "$0/dev" && exec chroot "$0" "$@"'
 
 
 def direct_dependencies(line):
@@ -103,7 +103,7 @@ class Package(unittest.TestCase):
         found = list(folder.glob("*.deb"))
         assert len(found) == 1, found
         cls.package, cls.root = found[0], folder / "root"
-        for name in ("usr/bin", "usr/lib", "usr/lib64", "usr/sbin", "proc"):
+        for name in ("usr/bin", "usr/lib", "usr/lib64", "usr/sbin", "proc", "dev"):
             (cls.root / name).mkdir(parents=True)
         for name in ("bin", "lib", "lib64", "sbin"):
             (cls.root / name).symlink_to(f"usr/{name}")
