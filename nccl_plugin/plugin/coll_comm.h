@@ -26,7 +26,7 @@ namespace ringpress::nccl_plugin::plugin {
 class CollComm : public Object {
  public:
   static constexpr ObjectKind kKind = ObjectKind::kCollNetComm;
-  using Communicators = std::array<std::unique_ptr<Communicator>, kCollWorkers>;
+  using Communicators = std::array<std::unique_ptr<MeshCommunicator>, kCollWorkers>;
 
   CollComm(Communicators communicators, const Settings& settings);
   /// Gives up what is under way, and the other nodes hear it. Writes the statistics of all workers,

@@ -17,6 +17,7 @@
 
 #include "nccl_plugin/plugin/coll_decisions.h"
 #include "nccl_plugin/plugin/object.h"
+#include "nccl_plugin/session/mesh_communicator.h"
 #include "ringpress/internal/communicator.h"
 
 namespace ringpress::nccl_plugin::plugin {
@@ -41,7 +42,7 @@ inline constexpr std::size_t kCollRequests = 256;
 
 class CollWorker {
  public:
-  explicit CollWorker(std::unique_ptr<Communicator> communicator)
+  explicit CollWorker(std::unique_ptr<MeshCommunicator> communicator)
       : communicator_(std::move(communicator)) {}
   ~CollWorker();
   CollWorker(const CollWorker&) = delete;
@@ -78,7 +79,7 @@ class CollWorker {
   void wake_companion();
   void wake_worker();
 
-  const std::unique_ptr<Communicator> communicator_;
+  const std::unique_ptr<MeshCommunicator> communicator_;
   std::array<CollRequest*, kCollRequests> queue_{};
   std::atomic<std::uint64_t> appended_{0};
   std::atomic<std::uint64_t> taken_{0};

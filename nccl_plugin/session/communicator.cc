@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <random>
+#include <utility>
 
 #include "nccl_plugin/session/mesh_communicator.h"
 #include "nccl_plugin/session/ring_topology.h"
@@ -69,6 +70,15 @@ Result<std::unique_ptr<Rendezvous>> prepare_unique_id(const Settings& settings) 
 Result<std::unique_ptr<Communicator>> Communicator::create(const UniqueId& id, int rank, int size,
                                                            const Settings& settings,
                                                            std::chrono::milliseconds join_timeout) {
+  using nccl_plugin::MeshCommunicator;
+  RINGPRESS_ASSIGN_OR_RETURN(std::unique_ptr<Communicator> communicator,
+                             MeshCommunicator::join(id, rank, size, settings, join_timeout));
+  return communicator;
+}
+
+Result<std::unique_ptr<nccl_plugin::MeshCommunicator>> nccl_plugin::MeshCommunicator::join(
+    const UniqueId& id, int rank, int size, const Settings& settings,
+    std::chrono::milliseconds join_timeout) {
   if (size < 1 || rank < 0 || rank >= size) {
     return Status(Code::kInvalidArgument, "rank " + std::to_string(rank) + " of " +
                                               std::to_string(size) + " ranks does not exist");
@@ -76,15 +86,15 @@ Result<std::unique_ptr<Communicator>> Communicator::create(const UniqueId& id, i
   // The ranks meet first: if one has a wrong setting, the others hear of it instead of waiting.
   ring::MeshOptions options = mesh_options(id, rank, size, settings);
   options.join_timeout = join_timeout;
-  const nccl_plugin::RingTopology topology = nccl_plugin::read_ring_topology(settings);
+  const RingTopology topology = read_ring_topology(settings);
   options.agreement.push_back("RINGPRESS_TOPOLOGY=" + topology.agreed);
   RINGPRESS_ASSIGN_OR_RETURN(auto mesh, ring::make_mesh(options));
-  RINGPRESS_RETURN_IF_ERROR(nccl_plugin::check_session(settings, topology));
-  nccl_plugin::warn_of_shortcomings(settings, rank);
-  if (settings.comm_name) nccl_plugin::say_start(settings, rank, size, crosses_hosts(*mesh));
-  auto communicator = std::make_unique<nccl_plugin::MeshCommunicator>(std::move(mesh), settings);
+  RINGPRESS_RETURN_IF_ERROR(check_session(settings, topology));
+  warn_of_shortcomings(settings, rank);
+  if (settings.comm_name) say_start(settings, rank, size, crosses_hosts(*mesh));
+  auto communicator = std::make_unique<MeshCommunicator>(std::move(mesh), settings);
   RINGPRESS_RETURN_IF_ERROR(communicator->arrange(topology));
-  return std::unique_ptr<Communicator>(std::move(communicator));
+  return communicator;
 }
 
 Result<std::unique_ptr<OneSided>> OneSided::create(const UniqueId& id, int rank, int size,

@@ -53,6 +53,10 @@ class MeshCommunicator final : public Communicator {
  public:
   MeshCommunicator(std::unique_ptr<Mesh> mesh, const Settings& settings)
       : session_(std::move(mesh), settings) {}
+  /// As Communicator::create().
+  static Result<std::unique_ptr<MeshCommunicator>> join(
+      const UniqueId& id, int rank, int size, const Settings& settings,
+      std::chrono::milliseconds join_timeout = std::chrono::milliseconds(0));
 
   /// Before the first call, on all ranks: gives the ring the order that the topology asks for, and
   /// counts the hosts, if a rule asks for nodes.
@@ -88,7 +92,8 @@ class MeshCommunicator final : public Communicator {
   std::optional<Statistics> statistics_at(ReportTime time) const override {
     return calls_.statistics_at(time);
   }
-  CallWatch* watch() override { return session_.watch.get(); }
+  /// What its calls do now; null: nobody follows them.
+  CallWatch* watch() const { return session_.watch.get(); }
 
  private:
   MeshSession session_;

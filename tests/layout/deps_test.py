@@ -16,6 +16,8 @@ Rules:
      link.cc.
  10. In nccl_plugin the doors stand on the session, which includes none of them, and no door includes
      another, but for those that ROOMS names. No file lies there beside the folders.
+ 11. What a file must not include it does not name either: no namespace of a higher or a sibling folder in
+     include/ringpress, compress_kernels, ring and tuner.
 
 `deps_test.py ROOT` checks a tree; `deps_test.py --self-test` proves on small trees that each rule
 finds its offence.
@@ -27,6 +29,7 @@ import tempfile
 
 import tree
 
+NAMESPACE = re.compile(r"\b(?:namespace\s+(?:ringpress::)?(nccl_plugin|ring|tuner)\b|(nccl_plugin|ring|tuner)::)")
 INCLUDE = re.compile(r'^\s*#\s*include\s+([<"])([^>"]+)[>"]')
 DEVICE_HEADER = re.compile(r"^(cuda|cublas|curand|cub/|nccl\.h|nccl_|infiniband/|rdma/)")
 LIBRARIES = ("compress_kernels", "ring", "tuner")
@@ -126,6 +129,17 @@ def device_offence(source, name):
     return None
 
 
+def namespace_offences(root, source):
+    """(line number, namespace) of the other folders that a file of a lower layer names."""
+    if source.parts[0] not in ("include", *LIBRARIES):
+        return
+    for number, line in enumerate((root / source).read_text(encoding="utf-8", errors="replace").splitlines(), 1):
+        for match in NAMESPACE.finditer(line.split("//")[0]):
+            name = match.group(1) or match.group(2)
+            if name != source.parts[0]:
+                yield number, name
+
+
 def offences(root):
     """All offences of a tree, as printable lines."""
     found = []
@@ -141,6 +155,8 @@ def offences(root):
             reason = edge_offence(root, source, target) if target else device_offence(source, name)
             if reason:
                 found.append(f"{source}:{line}: #include {name}: {reason}")
+        found += [f"{source}:{line}: names the namespace {name} of another folder"
+                  for line, name in namespace_offences(root, source)]
     for entry in sorted(root.iterdir()):
         if entry.name in TOP_LEVEL or entry.name.startswith((".", "build")):
             continue
@@ -193,6 +209,8 @@ WRONG = [
     ("nccl_plugin/bad.h", "", "not in a folder"),
     ("perf/all_reduce/bad.cc", '#include "ringpress/internal/codec.h"\n', "client of the C API"),
     ("ring/bad.h", "#include <infiniband/verbs.h>\n", "device headers"),
+    ("include/ringpress/bad.h", "namespace nccl_plugin {\nclass Watch;\n}\n", "namespace nccl_plugin"),
+    ("tuner/bad.h", "ring::Mesh* mesh;  // ring::Mesh\n", "namespace ring"),
     ("tuner/bad.cuh", "", ".cuh files are in"),
     ("notes/readme.txt", "", "not a part of the top level"),
 ]

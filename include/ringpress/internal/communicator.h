@@ -204,10 +204,6 @@ class CommunicatorState {
   virtual MemoryUse memory_use() const = 0;
 };
 
-namespace nccl_plugin {
-class CallWatch;
-}  // namespace nccl_plugin
-
 class Communicator {
  public:
   /// Joins the communicator that `id` names. Every rank of it must call; returns when all have, or
@@ -275,8 +271,6 @@ class Communicator {
   /// At the exit nothing, where that takes a lock that somebody keeps, as the thread that exits may
   /// in a handler of a signal.
   virtual std::optional<Statistics> statistics_at(ReportTime time) const = 0;
-  /// What its calls do now (nccl_plugin/session/live/call_watch.h); null: nobody follows them.
-  virtual nccl_plugin::CallWatch* watch() { return nullptr; }
 };
 
 }  // namespace ringpress
