@@ -112,7 +112,8 @@ CollComm::CollComm(Communicators communicators, const Settings& settings)
     : Object(kKind), process_(getpid()), settings_(settings) {
   for (CollRequest& request : requests_) request.owner = this;
   for (std::size_t worker = 0; worker < kCollWorkers; ++worker) {
-    workers_[worker] = std::make_unique<CollWorker>(std::move(communicators[worker]));
+    CallWatch* const watch = communicators[worker]->watch();
+    workers_[worker] = std::make_unique<CollWorker>(std::move(communicators[worker]), watch);
   }
 }
 

@@ -20,6 +20,7 @@
 #include "nccl_plugin/plugin/registered_memory.h"
 #include "nccl_plugin/session/end_report.h"
 #include "nccl_plugin/session/live/live_report.h"
+#include "nccl_plugin/session/mesh_communicator.h"
 
 namespace ringpress::nccl_plugin::plugin {
 

@@ -100,8 +100,7 @@ Result<CollComm::Communicators> make_lanes(std::span<const UniqueId> handles, in
     }
     worker_settings.timeout = deadline.left();
     const int size = static_cast<int>(handles.size());
-    RINGPRESS_ASSIGN_OR_RETURN(workers[worker],
-                               MeshCommunicator::join(id, rank, size, worker_settings));
+    RINGPRESS_ASSIGN_OR_RETURN(workers[worker], join_mesh(id, rank, size, worker_settings));
   }
   return workers;
 }

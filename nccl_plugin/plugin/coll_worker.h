@@ -17,7 +17,7 @@
 
 #include "nccl_plugin/plugin/coll_decisions.h"
 #include "nccl_plugin/plugin/object.h"
-#include "nccl_plugin/session/mesh_communicator.h"
+#include "nccl_plugin/session/live/call_watch.h"
 #include "ringpress/internal/communicator.h"
 
 namespace ringpress::nccl_plugin::plugin {
@@ -42,8 +42,9 @@ inline constexpr std::size_t kCollRequests = 256;
 
 class CollWorker {
  public:
-  explicit CollWorker(std::unique_ptr<MeshCommunicator> communicator)
-      : communicator_(std::move(communicator)) {}
+  /// `watch`: the communicator's, which follows its calls; null: nobody does.
+  explicit CollWorker(std::unique_ptr<Communicator> communicator, CallWatch* watch = nullptr)
+      : communicator_(std::move(communicator)), watch_(watch) {}
   ~CollWorker();
   CollWorker(const CollWorker&) = delete;
   CollWorker& operator=(const CollWorker&) = delete;
@@ -60,7 +61,7 @@ class CollWorker {
   /// Why a request has failed.
   const Status& failure() const { return failure_; }
   const Communicator& communicator() const { return *communicator_; }
-  CallWatch* watch() const { return communicator_->watch(); }
+  CallWatch* watch() const { return watch_; }
 
  private:
   // What the worker does. Whoever changes it to something else than kLooking looks after the
@@ -79,7 +80,8 @@ class CollWorker {
   void wake_companion();
   void wake_worker();
 
-  const std::unique_ptr<MeshCommunicator> communicator_;
+  const std::unique_ptr<Communicator> communicator_;
+  CallWatch* const watch_;
   std::array<CollRequest*, kCollRequests> queue_{};
   std::atomic<std::uint64_t> appended_{0};
   std::atomic<std::uint64_t> taken_{0};

@@ -70,13 +70,12 @@ Result<std::unique_ptr<Rendezvous>> prepare_unique_id(const Settings& settings) 
 Result<std::unique_ptr<Communicator>> Communicator::create(const UniqueId& id, int rank, int size,
                                                            const Settings& settings,
                                                            std::chrono::milliseconds join_timeout) {
-  using nccl_plugin::MeshCommunicator;
   RINGPRESS_ASSIGN_OR_RETURN(std::unique_ptr<Communicator> communicator,
-                             MeshCommunicator::join(id, rank, size, settings, join_timeout));
+                             nccl_plugin::join_mesh(id, rank, size, settings, join_timeout));
   return communicator;
 }
 
-Result<std::unique_ptr<nccl_plugin::MeshCommunicator>> nccl_plugin::MeshCommunicator::join(
+Result<std::unique_ptr<nccl_plugin::MeshCommunicator>> nccl_plugin::join_mesh(
     const UniqueId& id, int rank, int size, const Settings& settings,
     std::chrono::milliseconds join_timeout) {
   if (size < 1 || rank < 0 || rank >= size) {

@@ -53,10 +53,6 @@ class MeshCommunicator final : public Communicator {
  public:
   MeshCommunicator(std::unique_ptr<Mesh> mesh, const Settings& settings)
       : session_(std::move(mesh), settings) {}
-  /// As Communicator::create().
-  static Result<std::unique_ptr<MeshCommunicator>> join(
-      const UniqueId& id, int rank, int size, const Settings& settings,
-      std::chrono::milliseconds join_timeout = std::chrono::milliseconds(0));
 
   /// Before the first call, on all ranks: gives the ring the order that the topology asks for, and
   /// counts the hosts, if a rule asks for nodes.
@@ -101,6 +97,11 @@ class MeshCommunicator final : public Communicator {
   AllReduces all_reduces_{session_, calls_};
   MeshState state_{session_, calls_};
 };
+
+/// As Communicator::create().
+Result<std::unique_ptr<MeshCommunicator>> join_mesh(
+    const UniqueId& id, int rank, int size, const Settings& settings,
+    std::chrono::milliseconds join_timeout = std::chrono::milliseconds(0));
 
 }  // namespace ringpress::nccl_plugin
 
