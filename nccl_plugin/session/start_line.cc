@@ -1,31 +1,62 @@
 #include "nccl_plugin/session/start_line.h"
 
 #include <atomic>
+#include <memory>
 
+#include "nccl_plugin/session/rules/rule_codecs.h"
+#include "nccl_plugin/session/settings/budget_error.h"
 #include "ringpress/internal/decision.h"
 #include "ringpress/internal/log.h"
+#include "ringpress/internal/planner.h"
 #include "ringpress/version.h"
+#include "tuner/factory.h"
 
 namespace ringpress::nccl_plugin {
 namespace {
 
-std::string describe_lossy(const CallSettings& settings) {
-  const std::string codec = usual_codec(settings);
-  if (is_no_codec(codec)) {
-    return "nothing is compressed: " +
-           to_text(WhyExact{
-               settings.codec.is_automatic() ? ExactReason::kBudgetNone : ExactReason::kCodecNone,
-               0,
-               {}});
+/// A large gradient, which no rule is for.
+PlanRequest large_gradient(int ranks, bool crosses_hosts) {
+  PlanRequest request;
+  request.count = std::size_t{1} << 40;
+  request.world = ranks;
+  request.crosses_hosts = crosses_hosts;
+  request.call_class = CallClass::kGradient;
+  return request;
+}
+
+std::string describe_exact(const WhyExact& why) {
+  if (why.reason == ExactReason::kOneHost) {
+    return "nothing is compressed, as calls within a host are left exact (RINGPRESS_CODEC=q4 "
+           "compresses them)";
   }
-  if (codec == kLosslessCodec) return "large sums are compressed without loss";
+  return "nothing is compressed: " + to_text(why);
+}
+
+std::string describe_lossy(const CallSettings& settings, const std::string& codec) {
+  const bool is_auto = settings.codec.is_automatic();
   const std::string what =
-      settings.codec.is_automatic()
-          ? "gradients between hosts lose up to what " + codec + " loses, where that is quicker"
-          : "large sums lose what " + codec + " loses";
-  const std::string setting =
-      settings.codec.is_automatic() ? "RINGPRESS_BUDGET" : "RINGPRESS_CODEC";
-  return what + " (" + setting + "=q8 loses less, RINGPRESS=lossless or off nothing)";
+      is_auto ? "gradients between hosts lose up to what " + codec + " loses, where that is quicker"
+              : "large sums lose what " + codec + " loses";
+  constexpr const char* kLoseNothing = "RINGPRESS=lossless or off loses nothing)";
+  const std::string_view less = codec_that_loses_less(codec);
+  if (less == kLosslessCodec) return what + " (" + kLoseNothing;
+  const std::string setting = is_auto ? "RINGPRESS_BUDGET=" : "RINGPRESS_CODEC=";
+  return what + " (" + setting + std::string(less) + " loses less, " + kLoseNothing;
+}
+
+std::string describe(const CallSettings& settings, const Decision& decision) {
+  if (decision.is_exact()) return describe_exact(decision.why);
+  if (decision.codec == kLosslessCodec) return "large sums are compressed without loss";
+  return describe_lossy(settings, std::string(decision.codec));
+}
+
+/// What rules say otherwise, to follow a sentence; empty: nothing.
+std::string describe_rules(const CallSettings& settings) {
+  std::string codecs;
+  for (const std::string& codec : rule_codecs(settings)) {
+    codecs += (codecs.empty() ? "" : ", ") + codec;
+  }
+  return codecs.empty() ? "" : "; for some calls RINGPRESS_RULES names " + codecs;
 }
 
 }  // namespace
@@ -43,13 +74,11 @@ std::string describe_start(const CallSettings& settings, int ranks, bool crosses
     case Mode::kOn:
       break;
   }
-  if (settings.codec.is_automatic() && !crosses_hosts) {
-    return who +
-           "nothing is compressed, as calls within a host are left exact (RINGPRESS_CODEC=q4 "
-           "compresses them)";
-  }
-  if (settings.mode == Mode::kLossless) return who + "large sums are compressed without loss";
-  return who + describe_lossy(settings);
+  CallSettings of_most_calls = settings;
+  of_most_calls.rule_list.clear();
+  const std::unique_ptr<Planner> planner = tuner::make_planner(of_most_calls);
+  const Decision decision = planner->plan(large_gradient(ranks, crosses_hosts));
+  return who + describe(settings, decision) + describe_rules(settings);
 }
 
 void say_start(const CallSettings& settings, int rank, int ranks, bool crosses_hosts,

@@ -37,6 +37,7 @@ class Suggestions {
                        calls, possible);
   }
   void suggest(ExactReason reason, std::uint64_t calls, const std::string& text);
+  std::string how_to_lose_less() const;
 
   const Summary& summary_;
   std::vector<Suggestion> all_;
@@ -114,13 +115,25 @@ void Suggestions::suggest(ExactReason reason, std::uint64_t calls, const std::st
                            explanation_of(reason).what_to_do));
 }
 
+/// The one that usually loses most; empty: of none it is known.
+std::string coarsest_codec(const std::vector<std::string>& codecs) {
+  std::string coarsest;
+  for (const std::string& codec : codecs) {
+    if (usual_error(codec) > usual_error(coarsest)) coarsest = codec;
+  }
+  return coarsest;
+}
+
+std::string Suggestions::how_to_lose_less() const {
+  const std::string_view less = codec_that_loses_less(coarsest_codec(summary_.lossy_codecs));
+  if (less == kLosslessCodec) return "RINGPRESS=lossless loses nothing.";
+  return fmt::format("RINGPRESS_BUDGET={} loses less, in all calls.", less);
+}
+
 void Suggestions::look_at_errors() {
   const SizeError* worst = nullptr;
   double worst_part = 0;
-  double usual = 0;
-  for (const std::string& codec : summary_.lossy_codecs) {
-    usual = std::max(usual, nccl_plugin::usual_error(codec));
-  }
+  const double usual = usual_error(coarsest_codec(summary_.lossy_codecs));
   for (const SizeError& error : summary_.errors) {
     const double part = usual > 0 ? error.mean / usual : error.mean;
     if (part > worst_part) {
@@ -133,18 +146,19 @@ void Suggestions::look_at_errors() {
   if (usual > 0 && worst_part > 2) {
     add("RINGPRESS_BUDGET",
         fmt::format("Sums of {} were off by {} on average, {} times what the codec usually loses "
-                    "({}). RINGPRESS_BUDGET=q8 loses less.",
-                    size, number_text(worst->mean), number_text(worst_part), number_text(usual)));
+                    "({}). {}",
+                    size, number_text(worst->mean), number_text(worst_part), number_text(usual),
+                    how_to_lose_less()));
   }
   const SizeError& most = *std::max_element(
       summary_.errors.begin(), summary_.errors.end(),
       [](const SizeError& a, const SizeError& b) { return a.more_bits < b.more_bits; });
   if (most.more_bits > 0) {
     add("RINGPRESS_BUDGET",
-        fmt::format("Sums of {} values ({}) lost more than the budget allows, so they have {} now. "
-                    "RINGPRESS_BUDGET=q8 gives all of them more bits from the start.",
-                    most.count, most.type,
-                    counted(static_cast<std::uint64_t>(most.more_bits), "more bit")));
+        fmt::format(
+            "Sums of {} values ({}) lost more than the budget allows, so they have {} now. {}",
+            most.count, most.type, counted(static_cast<std::uint64_t>(most.more_bits), "more bit"),
+            how_to_lose_less()));
   }
 }
 

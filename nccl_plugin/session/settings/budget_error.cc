@@ -28,6 +28,14 @@ double usual_error(std::string_view codec) {
   return 0;
 }
 
+std::string_view codec_that_loses_less(std::string_view codec) {
+  constexpr std::string_view kAccurate = "q8";
+  const std::string_view name = codec.substr(0, codec.find(':'));
+  // fp16 is not in the list: it loses a part of what bf16 loses.
+  const double error = usual_error(name == "fp16" ? "bf16" : name);
+  return error != 0 && error <= usual_error(kAccurate) ? kLosslessCodec : kAccurate;
+}
+
 std::string codec_within(double error) {
   for (const UsualError& known : kUsualErrors) {
     if (known.error <= error) return std::string(known.codec);

@@ -14,6 +14,10 @@ namespace ringpress::nccl_plugin {
 /// sum, in the l2 norm. 0: it is not known of that codec.
 double usual_error(std::string_view codec);
 
+/// What to name to somebody who wants to lose less than with `codec`: `q8`, or `lossless` where the
+/// codec, whatever its parameters, loses no more than `q8` itself.
+std::string_view codec_that_loses_less(std::string_view codec);
+
 /// The codec with the fewest bits that loses no more; `none` if all lose more.
 std::string codec_within(double error);
 

@@ -23,7 +23,12 @@ TEST(StartLine, TellsThatGradientsLoseAndHowToLoseLess) {
   EXPECT_TRUE(says(line, "8 ranks on several hosts")) << line;
   EXPECT_TRUE(says(line, "lose up to what q4 loses")) << line;
   EXPECT_TRUE(says(line, "RINGPRESS_BUDGET=q8 loses less")) << line;
-  EXPECT_TRUE(says(line_with({{"RINGPRESS_BUDGET", "q8"}}, true), "what q8 loses"));
+  for (const char* const accurate : {"q8", "q8:block=64", "bf16", "fp16"}) {
+    const std::string budget = line_with({{"RINGPRESS_BUDGET", accurate}}, true);
+    EXPECT_TRUE(says(budget, std::string("what ") + accurate + " loses")) << budget;
+    EXPECT_FALSE(says(budget, "=q8 loses less")) << budget;
+    EXPECT_TRUE(says(budget, "RINGPRESS=lossless or off loses nothing")) << budget;
+  }
   EXPECT_TRUE(says(line_with({{"RINGPRESS_CODEC", "topk"}}, true), "large sums lose what topk"));
   EXPECT_TRUE(
       says(line_with({{"RINGPRESS_CODEC", "topk"}}, true), "RINGPRESS_CODEC=q8 loses less"));
@@ -42,6 +47,28 @@ TEST(StartLine, TellsWhyNothingIsCompressed) {
     EXPECT_FALSE(says(line, "lose")) << line;
   }
   EXPECT_TRUE(says(line_with({}, false), "one host: nothing is compressed"));
+}
+
+TEST(StartLine, TellsThatNoCodecLosesAsLittleAsTheBudgetAllows) {
+  const std::string line = line_with({{"RINGPRESS_BUDGET", "error=0.001"}}, true);
+  EXPECT_TRUE(says(line, "nothing is compressed: ")) << line;
+  EXPECT_TRUE(says(line, to_text(WhyExact{ExactReason::kBudgetUnmet, 0, {}}))) << line;
+  EXPECT_FALSE(says(line, "RINGPRESS_BUDGET=none")) << line;
+}
+
+TEST(StartLine, TellsWhatRulesSayOtherwise) {
+  CallSettings settings = parse_settings({{"RINGPRESS_CODEC", "none"}}, nullptr);
+  Rule rule;
+  rule.codec = "q4";
+  settings.rule_list = {rule};
+  const std::string line = describe_start(settings, 8, true);
+  EXPECT_TRUE(says(line, "nothing is compressed: RINGPRESS_CODEC=none; ")) << line;
+  EXPECT_TRUE(says(line, "for some calls RINGPRESS_RULES names q4")) << line;
+  settings.rule_list[0].codec = "none";
+  EXPECT_FALSE(says(describe_start(settings, 8, true), "RINGPRESS_RULES"));
+  const CallSettings by_default = parse_settings({}, nullptr);
+  settings.codec = by_default.codec;
+  EXPECT_TRUE(says(describe_start(settings, 8, true), "lose up to what q4 loses"));
 }
 
 TEST(StartLine, TellsThatNothingIsLost) {

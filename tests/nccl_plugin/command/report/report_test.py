@@ -313,6 +313,13 @@ class Suggestions(Report):
         self.assertEqual(self.settings(exact_calls={}, errors=[error]), ["RINGPRESS_BUDGET"])
         self.assertEqual(self.settings(exact_calls={}, errors=[{**error, "mean": 0.2}]), [])
 
+    def test_who_has_eight_bits_is_not_told_to_take_eight(self):
+        error = {"count": 5000, "type": "float32", "looks": 3, "last": 1, "mean": 0.9, "worst": 1, "more_bits": 0}
+        for codec, advice in (("q4", "RINGPRESS_BUDGET=q8 loses less"), ("q8", "RINGPRESS=lossless loses nothing")):
+            statistics = self.statistics(exact_calls={}, errors=[error], last_codec=codec)
+            [suggestion] = self.summary(statistics)["suggestions"]
+            self.assertIn(advice, suggestion["text"])
+
     def test_a_rank_that_comes_late_is_named(self):
         lines = [statistics_line(rank, 3, exact_calls={}, nanoseconds=10**9 * (2 if rank == 1 else 9))
                  for rank in range(3)]
