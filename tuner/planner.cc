@@ -78,9 +78,7 @@ class SettingsPlanner : public Planner {
       decision = decision.is_by_rule() ? follow_rule(*rule, request, decision)
                                        : follow_settings(request, decision);
     }
-    decision.algorithm = rule != nullptr && rule->algorithm
-                             ? possible_algorithm(*rule->algorithm, decision, request)
-                             : choose_algorithm(decision, request);
+    decision = take_algorithm(rule, request, decision);
     decision.chunk_elements = chunk_elements(request);
     return decision;
   }
@@ -180,6 +178,23 @@ class SettingsPlanner : public Planner {
                               request.kind == CollectiveKind::kAllReduce;
     decision.has_scales = decision.error_feedback && settings_.feedback == FeedbackChoice::kScales;
     return decision;
+  }
+
+  Decision take_algorithm(const Rule* rule, const PlanRequest& request, Decision decision) const {
+    const bool is_by_rule = decision.algorithm_origin == Origin::kRule;
+    decision.algorithm = is_by_rule ? possible_algorithm(*rule->algorithm, decision, request)
+                                    : choose_algorithm(decision, request);
+    if (!request.in_streams || is_possible_in_streams(decision.algorithm)) return decision;
+    decision.algorithm = unsplit_algorithm(settings_);
+    decision.algorithm_origin = settings_.algorithm ? Origin::kSetting : Origin::kAutomatic;
+    return decision;
+  }
+
+  /// Calls that go round do so in one order with all others.
+  bool is_possible_in_streams(Algorithm algorithm) const {
+    const Algorithm usual = unsplit_algorithm(settings_);
+    return algorithm == usual ||
+           (traits_of(algorithm).is_hierarchical && !traits_of(usual).goes_round);
   }
 
   static Algorithm possible_algorithm(Algorithm wanted, const Decision& decision,

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "ringpress/internal/address_choice.h"
+#include "ringpress/internal/algorithms.h"
 #include "ringpress/internal/log.h"
 #include "ringpress/internal/rules.h"
 #include "ringpress/internal/setting_types.h"
@@ -47,6 +48,13 @@ inline const std::string& usual_codec(const CallSettings& settings) {
 /// True where the engine chooses how calls are made, within the budget.
 inline bool is_automatic(const CallSettings& settings) {
   return settings.codec.is_automatic() && settings.mode == Mode::kOn && !settings.deterministic;
+}
+
+/// By which calls go that are not split by hosts, if no rule and nothing that is tried says
+/// otherwise. In streams rules choose no other one but `hier`.
+inline Algorithm unsplit_algorithm(const CallSettings& settings) {
+  const bool can_be = settings.algorithm && traits_of(*settings.algorithm).runs_on_mesh;
+  return can_be ? *settings.algorithm : Algorithm::kSra;
 }
 
 /// Whether residuals are kept.

@@ -106,11 +106,13 @@ PlanRequest make_request(const CallShape& shape, DType dtype, const Settings& se
   for (int rank = 0; rank < shape.world; ++rank) {
     hosts.push_back(rank / std::max(1, shape.ranks_per_host));
   }
-  nccl_plugin::CommShape comm = nccl_plugin::comm_shape_of(settings, hosts);
+  nccl_plugin::CommShape comm;
   if (is_on_host(settings)) {
+    comm = nccl_plugin::comm_shape_of(settings, hosts);
     comm.may_gather = false;
   } else {
-    comm.ranks_per_host = shape.ranks_per_host;
+    comm = nccl_plugin::stream_shape_of(settings, hosts);
+    if (!nccl_plugin::wants_host_groups(settings, comm)) comm.ranks_per_host = 0;
   }
   PlanRequest request =
       nccl_plugin::request_of(comm, shape.kind, shape.bytes / dtype_size(dtype), dtype);

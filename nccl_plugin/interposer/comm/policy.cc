@@ -22,15 +22,11 @@ std::unique_ptr<Planner> planner_for(const Settings& settings,
   return tuner::make_planner(named);
 }
 
-/// An all-reduce that has every reason to be compressed, whatever rules say of its size.
-PlanRequest largest_request(const Settings& settings, bool can_split,
-                            const std::vector<int>& hosts) {
-  CommShape shape = comm_shape_of(settings, hosts);
-  if (can_split) shape.ranks_per_host = find_position(hosts, 0).local_size;
-  PlanRequest request =
-      request_of(shape, CollectiveKind::kAllReduce, std::size_t{1} << 40, DType::kFloat32);
-  request.call_class = CallClass::kGradient;
-  return request;
+/// As it could be split.
+CommShape possible_shape(const Settings& settings, bool can_split, const std::vector<int>& hosts) {
+  CommShape shape = stream_shape_of(settings, hosts);
+  if (!can_split) shape.ranks_per_host = 0;
+  return shape;
 }
 
 }  // namespace
@@ -39,7 +35,7 @@ bool may_compress(const Settings& settings, bool can_split, const std::vector<in
                   const std::optional<std::string>& name) {
   if (LazyCalls::is_wanted(settings)) return true;
   const std::unique_ptr<Planner> planner = planner_for(settings, name);
-  PlanRequest request = largest_request(settings, can_split, hosts);
+  PlanRequest request = largest_request(possible_shape(settings, can_split, hosts));
   const auto is_compressed = [&] {
     const Decision decision = planner->plan(request);
     return !decision.is_exact() || decision.is_observed();
@@ -64,11 +60,7 @@ bool may_compress(const Settings& settings, bool can_split, const std::vector<in
 }
 
 bool wants_groups(const Settings& settings, bool can_split, const std::vector<int>& hosts) {
-  const std::unique_ptr<Planner> planner = planner_without_rules(settings);
-  const Decision decision = planner->plan(largest_request(settings, can_split, hosts));
-  // What is projected is small between hosts and inside them.
-  return !decision.is_exact() && traits_of(decision.algorithm).is_hierarchical &&
-         !compress_kernels::projects(std::string(decision.codec));
+  return wants_host_groups(settings, possible_shape(settings, can_split, hosts));
 }
 
 CommPolicy::CommPolicy(const Settings& settings, int size, bool can_split, const std::string& name)
@@ -80,7 +72,8 @@ CommPolicy::CommPolicy(const Settings& settings, int size, bool can_split, const
 
 void CommPolicy::set_hosts(std::vector<int> hosts) {
   hosts_ = std::move(hosts);
-  shape_ = comm_shape_of(settings_, hosts_);
+  shape_ = stream_shape_of(settings_, hosts_);
+  shape_.ranks_per_host = 0;  // Until it is split.
   if (settings_.topology.by == RingOrderBy::kRanks) return;
   std::vector<ringpress::Location> places;
   places.reserve(hosts_.size());
@@ -94,7 +87,7 @@ void CommPolicy::set_position(const HostPosition& position) {
 }
 
 std::string CommPolicy::usual_codec(DType dtype, ReduceOp op) const {
-  PlanRequest request = largest_request(settings_, can_split_, hosts_);
+  PlanRequest request = largest_request(possible_shape(settings_, can_split_, hosts_));
   request.dtype = dtype;
   request.op = op;
   const std::unique_ptr<Planner> planner = planner_without_rules(settings_);

@@ -23,16 +23,17 @@ struct CommShape {
   int ranks_per_host = 0;
   int comm_nodes = 0;
   int comm_ranks = 0;
+  bool in_streams = false;
 };
 
 /// Of a communicator that has not been split: its ranks are on these hosts.
 CommShape comm_shape_of(const Settings& settings, std::span<const int> hosts);
 
-/// By which its calls go, if no rule and nothing that is tried says otherwise.
-inline Algorithm unsplit_algorithm(const CallSettings& settings) {
-  const bool can_be = settings.algorithm && traits_of(*settings.algorithm).runs_on_mesh;
-  return can_be ? *settings.algorithm : Algorithm::kSra;
-}
+/// The same of one whose calls are work in streams, and the ranks of a host if each has as many:
+/// `hier` is at hand if the communicator is split so.
+CommShape stream_shape_of(const Settings& settings, std::span<const int> hosts);
+/// Whether a communicator of that shape is to be split for `hier`: for calls that no rule is for.
+bool wants_host_groups(const Settings& settings, const CommShape& comm);
 
 /// About a call on a tensor of `count` elements in all. It has not come before.
 inline PlanRequest request_of(const CommShape& comm, CollectiveKind kind, std::size_t count,
@@ -50,6 +51,15 @@ inline PlanRequest request_of(const CommShape& comm, CollectiveKind kind, std::s
   request.ranks_per_host = comm.ranks_per_host;
   request.comm_nodes = comm.comm_nodes;
   request.comm_ranks = comm.comm_ranks;
+  request.in_streams = comm.in_streams;
+  return request;
+}
+
+/// An all-reduce that has every reason to be compressed, whatever rules say of its size.
+inline PlanRequest largest_request(const CommShape& comm) {
+  PlanRequest request =
+      request_of(comm, CollectiveKind::kAllReduce, std::size_t{1} << 40, DType::kFloat32);
+  request.call_class = CallClass::kGradient;
   return request;
 }
 

@@ -12,9 +12,9 @@ target_link_libraries(estimate_models_test PRIVATE ringpress_command_parts GTest
 target_compile_definitions(estimate_models_test PRIVATE RESULTS="${PROJECT_SOURCE_DIR}/perf/results")
 gtest_discover_tests(estimate_models_test TEST_PREFIX command. DISCOVERY_TIMEOUT 60)
 add_executable(explain_decided_test command/decided_test.cc command/explained_calls_test.cc)
-target_link_libraries(explain_decided_test PRIVATE ringpress_command_parts ringpress_session
-                                                   ringpress_codecs ringpress_tuner GTest::gtest_main
-                                                   Threads::Threads)
+target_link_libraries(explain_decided_test PRIVATE
+  ringpress_command_parts $<TARGET_OBJECTS:ringpress_interposer> ringpress_session ringpress_gossip ringpress_transport
+  ringpress_codecs ringpress_tuner ringpress_firewall GTest::gtest_main Threads::Threads ${CMAKE_DL_LIBS})
 add_executable(report_test command/report/page_test.cc command/report/reasons_test.cc)
 target_link_libraries(report_test PRIVATE ringpress_command_parts ringpress_tuner GTest::gtest_main)
 gtest_discover_tests(report_test TEST_PREFIX command. DISCOVERY_TIMEOUT 60)

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "compress_kernels/factory.h"
+#include "nccl_plugin/interposer/comm/policy.h"
 #include "nccl_plugin/session/calls/comm_shape.h"
 #include "nccl_plugin/session/calls/named_codec.h"
 #include "nccl_plugin/session/calls/savings.h"
@@ -69,6 +70,8 @@ Settings draw_settings(Dice& dice) {
   settings.deterministic = dice.is_one_in(4);
   settings.all_gather = dice.is_one_in(2);
   settings.comm_name = dice.one_of<std::optional<std::string>>({std::nullopt, "", "tp_0"});
+  const bool is_named = settings.backend != Backend::kHost;  // As calls to NCCL have it.
+  if (is_named && !settings.comm_name) settings.comm_name = "";
   // These change what is said besides, and no verdict on a call that is sent.
   settings.lazy = dice.is_one_in(4) ? 2 : 0;
   settings.adjust_steps = dice.is_one_in(4) ? 10 : 0;
@@ -205,6 +208,68 @@ const char* compare(const Decided& said, const Decision& made) {
   return "chosen";
 }
 
+/// A communicator at door A, as far as decisions go: split by hosts if it is to be.
+class StreamComm {
+ public:
+  StreamComm(const Settings& settings, int nodes, int ranks_per_host)
+      : settings_(nccl_plugin::in_streams(settings)),
+        policy_(settings_, nodes * ranks_per_host, true, settings.comm_name.value_or("")) {
+    std::vector<int> hosts;
+    for (int rank = 0; rank < nodes * ranks_per_host; ++rank) {
+      hosts.push_back(rank / ranks_per_host);
+    }
+    policy_.set_hosts(hosts);
+    if (interposer::wants_groups(settings_, true, hosts)) {
+      policy_.set_position(interposer::find_position(hosts, 0));
+    }
+  }
+
+  /// What is decided on a gradient, and how it goes then.
+  Decision decide(CollectiveKind kind, std::size_t count, DType dtype, Dice& dice) const {
+    interposer::Call call;
+    call.kind = kind;
+    call.count = count;
+    call.dtype = static_cast<ncclDataType_t>(dtype);
+    call.call_class = CallClass::kGradient;
+    AnyoneInStreams anyone(dice);
+    Decision decision =
+        nccl_plugin::decide_in_stream(policy_.planner(), policy_.request(call), anyone);
+    const bool is_projected = compress_kernels::projects(std::string(decision.codec));
+    if (decision.is_compressed()) {
+      decision.algorithm = policy_.way(decision, call, is_projected).algorithm;
+    }
+    return decision;
+  }
+
+ private:
+  const Settings settings_;
+  interposer::CommPolicy policy_;
+};
+
+TEST(Explain, KnowsWhatRulesChooseInStreams) {
+  Dice dice;
+  Settings settings = parse_settings({}, nullptr);
+  settings.comm_name = "";
+  Rule rule;
+  rule.codec = "q4";
+  rule.algorithm = Algorithm::kRing;
+  settings.rule_list = {rule};
+  const CallShape shape{1 << 22, 8, 4, CollectiveKind::kAllReduce};
+  // Only RINGPRESS_ALGO chooses between these two.
+  const Decided ring = decide(settings, shape, DType::kFloat32, {});
+  EXPECT_EQ(ring.algorithm, "sra");
+  EXPECT_NE(ring.algorithm_by, "a rule");
+  settings.rule_list[0].algorithm = std::nullopt;
+  EXPECT_EQ(decide(settings, shape, DType::kFloat32, {}).algorithm, "hier");
+  // The communicator is split for what most calls are.
+  settings.codec.specification = "none";
+  const Decided alone = decide(settings, shape, DType::kFloat32, {});
+  EXPECT_EQ(alone.algorithm, "sra");
+  const StreamComm comm(settings, 2, 4);
+  EXPECT_EQ(comm.decide(CollectiveKind::kAllReduce, 1 << 20, DType::kFloat32, dice).algorithm,
+            Algorithm::kSra);
+}
+
 TEST(Explain, SaysWhatTheEngineDecides) {
   constexpr int kSettings = 1000;
   constexpr int kCallsEach = 110;
@@ -213,10 +278,7 @@ TEST(Explain, SaysWhatTheEngineDecides) {
   for (int i = 0; i < kSettings && !::testing::Test::HasFailure(); ++i) {
     const Settings settings = draw_settings(dice);
     const std::unique_ptr<Planner> planner = tuner::make_planner(settings);
-    const std::unique_ptr<Planner> in_streams =
-        tuner::make_planner(nccl_plugin::in_streams(settings));
     Anyone anyone(settings, dice);
-    AnyoneInStreams anyone_in_streams(dice);
     for (int call = 0; call < kCallsEach && !::testing::Test::HasFailure(); ++call) {
       const int nodes = 1 + static_cast<int>(dice.below(4));
       const int ranks_per_host = 1 + static_cast<int>(dice.below(4));
@@ -226,12 +288,11 @@ TEST(Explain, SaysWhatTheEngineDecides) {
       const int world = nodes * ranks_per_host;
       if (world < 2) continue;
       // As a communicator of a device makes it of the program's call.
-      const std::size_t count = 1 + dice.below(1 << 19) / static_cast<std::size_t>(world);
+      const std::size_t count = 4 + dice.below(1 << 19) / static_cast<std::size_t>(world);
       const bool may_gather = settings.all_gather && settings.backend != Backend::kHost;
       nccl_plugin::CommShape comm{world,      nodes > 1, settings.codec.specification == "powersgd",
                                   may_gather, 0,         nodes,
                                   world};
-      if (settings.backend != Backend::kHost) comm.ranks_per_host = ranks_per_host;
       const std::size_t whole = nccl_plugin::whole_count(kind, count, world);
       PlanRequest request = nccl_plugin::request_of(comm, kind, whole, dtype);
       request.call_class = CallClass::kGradient;
@@ -241,8 +302,8 @@ TEST(Explain, SaysWhatTheEngineDecides) {
         const Decision made = nccl_plugin::decide_call(*planner, request, anyone).value();
         ++verdicts[compare(said, made)];
       } else {
-        const Decision made =
-            nccl_plugin::decide_in_stream(*in_streams, request, anyone_in_streams);
+        const StreamComm stream(settings, nodes, ranks_per_host);
+        const Decision made = stream.decide(kind, count, dtype, dice);
         ++verdicts[std::string("in a stream: ") +
                    compare_in_stream(said, without_measurements(made))];
       }
