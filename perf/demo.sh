@@ -1,20 +1,20 @@
 #!/usr/bin/env bash
 # The main job on a fresh machine: installs what is missing, builds, all-reduces real gradients on 4
-# ranks over 1 Gb/s links, compressed and not, prints the table and writes perf/out/demo.html.
+# ranks over 1 Gb/s links, compressed and not, prints the table and writes a page, perf/out/demo.html.
 #
 # 1. Packages (apt-get; only those that are missing).
 # 2. Build into build/.
 # 3. Gradients of one step of two models (tests/data) as they are: 0.6 and 3.3 MB a rank.
 # 4. The same gradients joined and repeated to 100 MB a rank, a realistic size.
-# 5. Table, perf/out/demo.json, perf/out/demo.html.
-# Some 10 minutes on 2 cores: 35 seconds once it is built.
+# 5. Table, perf/out/demo.json, and the page of `ringpress report`.
+# Some 12 minutes on 2 cores: 2 minutes once it is built.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 readonly PACKAGES=(g++ cmake ninja-build pkg-config python3 iproute2 util-linux
   libhwy-dev libisal-dev librandom123-dev libxxhash-dev libsodium-dev
   libcli11-dev nlohmann-json3-dev libfmt-dev)
-readonly SETTINGS=none,fp16,q8,q4,q2
+readonly SETTINGS=none,auto,fp16,q8,q4,q2
 readonly RANKS=4 RATE=1gbit
 readonly LARGE_BYTES=100000000
 readonly OUT=perf/out
@@ -81,7 +81,7 @@ build() {
   if [[ ! -e build/CMakeCache.txt ]]; then
     cmake -S . -B build -G Ninja -DRINGPRESS_TESTS=OFF "${launcher[@]}" >"$log"
   fi
-  if ! cmake --build build --target all_reduce_perf ringpress_pace -j "$(nproc)" 2>&1 |
+  if ! cmake --build build --target all_reduce_perf ringpress_command ringpress_pace -j "$(nproc)" 2>&1 |
     show_build_progress "$log"; then
     cat "$log" >&2
     exit 1
@@ -89,13 +89,14 @@ build() {
   rm -f "$log"
 }
 
-# measure NAME ITERATIONS ARGUMENT...
+# measure NAME WARM_UP ITERATIONS MEAN_OF ARGUMENT...: so many calls until automatic mode has tried what pays, timed, and
+# in a mean.
 measure() {
-  local name=$1 iterations=$2
-  shift 2
-  RINGPRESS_TIMEOUT_MS=60000 perf/shaped.sh --ranks "$RANKS" --rate "$RATE" -- \
-    build/perf/all_reduce_perf --compare "$SETTINGS" --placement out-of-place -n "$iterations" --require-codec \
-    --progress -J "$OUT/$name.json" "$@" >"$OUT/$name.txt"
+  local name=$1 warm_up=$2 iterations=$3 mean_of=$4
+  shift 4
+  RINGPRESS_TIMEOUT_MS=60000 RINGPRESS_STATS="$OUT/$name.stats" perf/shaped.sh --ranks "$RANKS" --rate "$RATE" -- \
+    build/perf/all_reduce_perf --compare "$SETTINGS" --placement out-of-place -w "$warm_up" -n "$iterations" \
+    --mean-of "$mean_of" --require-codec --progress -J "$OUT/$name.json" "$@" >"$OUT/$name.txt"
 }
 
 if [[ $install -eq 1 ]]; then
@@ -105,14 +106,22 @@ fi
 step "build"
 build
 mkdir -p "$OUT"
+rm -f "$OUT"/*.stats
 step "convolution net, one step, 4 ranks over $RATE links"
-measure conv 20 --input "$CONV"
+measure conv 250 20 8 --input "$CONV"
 step "transformer, one step"
-measure transformer 20 --input "$TRANSFORMER"
+measure transformer 250 20 8 --input "$TRANSFORMER"
 step "both, repeated to 100 MB a rank"
-measure large 5 --input "$CONV" --input "$TRANSFORMER" -b "$LARGE_BYTES" -e "$LARGE_BYTES"
+measure large 4 5 8 --input "$CONV" --input "$TRANSFORMER" -b "$LARGE_BYTES" -e "$LARGE_BYTES"
 step "report"
-python3 -B perf/demo/report.py --rate "$RATE" --json "$OUT/demo.json" --html "$OUT/demo.html" \
+python3 -B perf/demo/report.py --rate "$RATE" --json "$OUT/demo.json" \
   "convolution net as it is=$OUT/conv.json" "transformer as it is=$OUT/transformer.json" \
   "both, repeated=$OUT/large.json"
-printf '\nThe page with the picture: %s/demo.html (%d s in all)\n' "$OUT" "$SECONDS"
+build/perf/ringpress report -o "$OUT/demo.html" "$OUT"/{conv,transformer,large}.{json,stats} >"$OUT/report.txt"
+cat <<TEXT
+
+The page with pictures, and with what was compressed and what not: $OUT/demo.html ($SECONDS s in all)
+
+Next, a program of your own. Without a GPU: build/perf/ringpress run --door C --report job -- PROGRAM
+and then: build/perf/ringpress report job. With GPUs: README.md, "Quick start".
+TEXT

@@ -13,6 +13,7 @@
 
 #include "nccl_plugin/command/terminal/error.h"
 #include "perf/all_reduce/input.h"
+#include "perf/all_reduce/mean_error.h"
 #include "perf/all_reduce/setting.h"
 
 namespace ringpress::perf {
@@ -361,6 +362,21 @@ void Benchmark::check_timed_calls(Case& current, std::size_t setting, bool in_pl
   note_timed_call(checked, session_.measured(setting).statistics(), found);
 }
 
+/// Of calls that follow the timed ones, out of place: their input stays the same.
+double Benchmark::error_of_mean(Case& current, std::size_t setting) {
+  const Group& group = session_.measured(setting);
+  MeanError mean(*current.workload, current.type, current.count);
+  for (int call = 0; call < options_.checks.mean_calls; ++call) {
+    require(ncclAllReduce(current.send.data(), current.receive.data(), current.count,
+                          current.type.value, current.handles[setting], group.handle(),
+                          stream_.handle()),
+            "ncclAllReduce", group.handle());
+    stream_.synchronize();
+    mean.add(current.receive);
+  }
+  return mean.relative_error(session_.control());
+}
+
 /// The row has the error, the codec and the reason of one call, the worst of both placements.
 void Benchmark::note_check(const SettingCalls& found, ResultRow& row, PlacementResult& result,
                            std::optional<CompressionResult>& compression) const {
@@ -398,6 +414,9 @@ void Benchmark::measure_placement(Case& current, bool in_place, std::vector<Resu
     PlacementResult result = placement_result(current, std::move(calls.times));
     ResultRow& row = rows[setting];
     if (options_.checks.results) note_check(calls, row, result, compression);
+    if (options_.checks.mean_calls > 0 && !in_place) {
+      row.mean_error = error_of_mean(current, setting);
+    }
     (in_place ? row.in_place : row.out_of_place) = std::move(result);
     if (options_.checks.requires_codec && !calls.went_as_asked)
       row.failures.insert(Failure::kOtherCodec);

@@ -47,6 +47,7 @@ class Benchmark {
                            const CallStatistics& after) const;
   CheckResult check_own_call(Case& current, std::size_t setting, bool in_place);
   void check_timed_calls(Case& current, std::size_t setting, bool in_place, SettingCalls& found);
+  double error_of_mean(Case& current, std::size_t setting);
   void note_check(const SettingCalls& found, ResultRow& row, PlacementResult& result,
                   std::optional<CompressionResult>& compression) const;
   double time_iterations(Case& current, std::size_t setting, bool in_place, int iterations);

@@ -70,6 +70,7 @@ Json ringpress_json(const ResultRow& row) {
     json["residual_bytes"] = row.compression->residual_bytes;
   }
   json["relerr"] = row.relative_error ? number(*row.relative_error) : Json(nullptr);
+  if (row.mean_error) json["mean_relerr"] = number(*row.mean_error);
   if (row.magnitudes) {
     json["maxerr"] = number(row.magnitudes->largest_error);
     json["largest_exact"] = number(row.magnitudes->largest_exact);
@@ -121,6 +122,7 @@ Json config_json(const Options& options, const RunDescription& run) {
   json["agg_iterations"] = options.timing.calls_per_iteration;
   json["validation"] = options.checks.results ? 1 : 0;
   json["graph"] = 0;
+  json["mean_of"] = options.checks.mean_calls;
   json["interleaved"] = options.interleaved();
   json["inputs"] = options.inputs;
   json["devices"] = std::move(devices);

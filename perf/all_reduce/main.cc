@@ -19,6 +19,7 @@
 #include "perf/all_reduce/json_report.h"
 #include "perf/all_reduce/launch.h"
 #include "perf/all_reduce/options.h"
+#include "perf/all_reduce/page.h"
 #include "perf/all_reduce/progress.h"
 #include "perf/all_reduce/session.h"
 #include "perf/all_reduce/table.h"
@@ -68,11 +69,25 @@ void pretend_own_host(int rank) {
   setenv("NCCL_HOSTID", fmt::format("all_reduce_perf-rank{}", rank).c_str(), 1);
 }
 
+void write_reports(const Options& options, const std::string& json) {
+  if (!options.json_path.empty()) write_text_file(options.json_path, json);
+  if (options.page_path.empty()) return;
+  if (!options.json_path.empty()) {
+    write_page(options.json_path, options.page_path);
+    return;
+  }
+  const TemporaryFile results;
+  write_text_file(results.path(), json);
+  write_page(results.path(), options.page_path);
+}
+
 int run_rank(const Options& options, const RankIdentity& identity, int argc, char** argv) {
   // Automatic mode would wait for the order of a training.
   setenv("RINGPRESS_GRADIENTS", "all", 0);
   if (options.launch.host_per_rank) pretend_own_host(identity.rank);
-  if (identity.rank == 0 && !options.json_path.empty()) check_writable(options.json_path);
+  for (const std::string& path : {options.json_path, options.page_path}) {
+    if (identity.rank == 0 && !path.empty()) check_writable(path);
+  }
   const double least = least_bandwidth();
   select_device(identity.local_rank);
   RunDescription run;
@@ -107,9 +122,7 @@ int run_rank(const Options& options, const RankIdentity& identity, int argc, cha
       fmt::print(stderr, "all_reduce_perf: {} rows failed: {}\n", run.failed.all,
                  run.failed.describe());
     }
-    if (!options.json_path.empty()) {
-      write_text_file(options.json_path, format_json(options, run, rows));
-    }
+    write_reports(options, format_json(options, run, rows));
   }
   session.control().barrier();
   return run.bandwidth_ok && run.failed.all == 0 ? EXIT_SUCCESS : EXIT_FAILURE;

@@ -130,6 +130,11 @@ void add_own_flags(CLI::App& app, Options& options, RawOptions& raw) {
   app.add_flag("--require-codec", options.checks.requires_codec,
                "fail when a timed call goes by another codec or algorithm than --codec, --algo or "
                "--compare names");
+  app.add_option("--mean-of", options.checks.mean_calls,
+                 "make N more calls out of place: how far their mean is off, after error feedback")
+      ->check(CLI::Range(1, 1000000));
+  app.add_option("--plot", options.page_path,
+                 "write a page with pictures: speed-up against size, error against bits");
   app.add_option("--seed", options.seed, "seed of the generated input, from 0 on")
       ->check(kFromZero);
   app.add_option("--id-file", options.launch.id_file,
@@ -213,6 +218,12 @@ void check_options(Options& options, const RawOptions& raw) {
   }
   if (!options.checks.results && options.checks.maximum_relative_error) {
     throw terminal::Error("--max-relerr needs the check of results that -c 0 switches off");
+  }
+  if (options.checks.mean_calls > 0 && !options.checks.results) {
+    throw terminal::Error("--mean-of needs the check of results that -c 0 switches off");
+  }
+  if (options.checks.mean_calls > 0 && options.timing.placement == Placement::kInPlace) {
+    throw terminal::Error("--mean-of makes calls out of place, which --placement leaves out");
   }
   if (options.sweep.minimum_bytes > options.sweep.maximum_bytes) {
     throw terminal::Error("-b is larger than -e");

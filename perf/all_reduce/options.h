@@ -52,6 +52,7 @@ struct CheckOptions {
   bool results = true;
   std::optional<double> maximum_relative_error;
   bool requires_codec = false;  // A timed call that goes by another one.
+  int mean_calls = 0;           // Calls whose mean is looked at, too; 0: none.
 };
 
 /// Where ranks come from.
@@ -73,6 +74,7 @@ struct Options {
   std::vector<std::string> inputs;  // Files; none: values are drawn.
   std::uint64_t seed = 1;
   std::string json_path;
+  std::string page_path;
   bool progress = false;
 
   bool interleaved() const { return settings.size() > 1; }

@@ -80,6 +80,7 @@ struct ResultRow {
   std::optional<CompressionResult> compression;  // None when the library is not ringpress.
   std::optional<double> relative_error;
   std::optional<Magnitudes> magnitudes;  // Of the same call as relative_error.
+  std::optional<double> mean_error;      // Relative, of the mean of --mean-of calls.
   std::optional<bool> identical;
   std::set<Failure> failures;  // Empty: all is as it is to be.
 };

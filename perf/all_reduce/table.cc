@@ -100,6 +100,7 @@ std::string format_row(const ResultRow& row) {
   const char* same = !row.identical ? "N/A" : *row.identical ? "yes" : "NO";
   text += fmt::format("  {:>7}  {:>9}  {:>9}  {}{}", ratio, error, same,
                       row.compression ? row.compression->codec : row.setting, other_codecs(row));
+  if (row.mean_error) text += fmt::format(", relerr of the mean {:.2e}", *row.mean_error);
   return text;
 }
 

@@ -64,6 +64,25 @@ expect 1 "$PROGRAM" --ranks 2 -b 1M -e 1M -n 2 -N 3 --codec q4 --max-relerr 1e-9
 says "# Out of bounds values : 0 OK"
 says "# Failed rows          : 3 FAILED (3 with an error above --max-relerr)"
 
+# The mean of several calls: error feedback makes up for what a single one loses. And the page of all that.
+expect 0 "$PROGRAM" --ranks 2 -b 256K -e 1M -f 4 -n 2 --compare none,q4 --mean-of 16 -J "$work/mean.json" --plot "$work/page.html"
+says "relerr of the mean"
+python3 -B - "$work/mean.json" <<'PYTHON' || fail "the error of the mean"
+import json, sys
+rows = [row["ringpress"] for row in json.load(open(sys.argv[1], encoding="utf-8"))["results"]]
+print([(row["setting"], row["relerr"], row["mean_relerr"]) for row in rows])
+sys.exit(not all(row["mean_relerr"] < (1e-6 if row["setting"] == "none" else 0.3 * row["relerr"]) for row in rows))
+PYTHON
+for part in "Speed-up against size" "error of the mean of 16 calls" "ranks agree"; do
+  grep -q "$part" "$work/page.html" || fail "no \"$part\" on the page"
+done
+expect 0 "$PROGRAM" --ranks 2 -b 4K -e 4K -n 2 --plot "$work/alone.html"
+[[ -s $work/alone.html ]] || fail "no page without -J"
+expect 1 "$PROGRAM" --ranks 2 -b 4K -e 4K -n 2 --plot "$work/no/page.html"
+says "page.html: cannot be written"
+expect 2 "$PROGRAM" --ranks 2 -b 4K -e 4K --mean-of 4 -c 0
+expect 2 "$PROGRAM" --ranks 2 -b 4K -e 4K --mean-of 4 --placement in-place
+
 # Calls that go by another codec, or algorithm, than they were to.
 expect 0 "$PROGRAM" --ranks 2 -b 1M -e 1M -n 2 -c 0 --compare none@ring,q4@sra,auto --require-codec
 expect 0 "$PROGRAM" --ranks 2 -b 1M -e 1M -n 2 -c 0 --compare q4,q4:block=128,q4:grid=lloyd,rotate=1 --require-codec

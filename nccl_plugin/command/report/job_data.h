@@ -116,7 +116,10 @@ struct BenchmarkRow {
   int ranks = 0;
   std::uint64_t bytes = 0;
   double time_us = 0, ratio = 0;
-  std::optional<double> error;
+  std::optional<double> error;       // Relative, of one call,
+  std::optional<double> mean_error;  // and of the mean of `mean_of` calls.
+  int mean_of = 0;
+  std::optional<bool> is_identical;  // All ranks had the same bytes.
 };
 
 /// A row of perf/results/fidelity-*.json.

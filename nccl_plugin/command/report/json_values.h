@@ -45,6 +45,13 @@ inline int small_count_of(const Json& object, const char* name) {
   return static_cast<int>(std::min<std::uint64_t>(count_of(object, name), 1000000000));
 }
 
+/// No value where it is neither true nor false.
+inline std::optional<bool> truth_of(const Json& object, const char* name) {
+  const Json* const member = find_member(object, name);
+  if (member == nullptr || !member->is_boolean()) return std::nullopt;
+  return member->get<bool>();
+}
+
 inline std::string text_of(const Json& object, const char* name) {
   const Json* const member = find_member(object, name);
   return member != nullptr && member->is_string() ? member->get<std::string>() : std::string();

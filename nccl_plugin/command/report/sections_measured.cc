@@ -33,12 +33,18 @@ std::string name_of_setting(const BenchmarkRow& row) {
   return row.setting.empty() ? short_codec(row.codec) : row.setting;
 }
 
-/// Where a run has no row without a codec there is no speed-up.
-Chart speed_up(const Run& run) {
+/// In microseconds, by bytes of a call.
+std::map<std::uint64_t, double> times_without_codec(const Run& run) {
   std::map<std::uint64_t, double> none;
   for (const BenchmarkRow* row : run) {
     if (is_no_codec(short_codec(row->codec))) none.emplace(row->bytes, row->time_us);
   }
+  return none;
+}
+
+/// Where a run has no row without a codec there is no speed-up.
+Chart speed_up(const Run& run) {
+  const std::map<std::uint64_t, double> none = times_without_codec(run);
   std::map<std::string, ChartLine> lines;
   for (const BenchmarkRow* row : run) {
     const auto found = none.find(row->bytes);
@@ -81,14 +87,32 @@ Chart error_against_bits(const Run& run) {
   return chart;
 }
 
+std::string optional_number(const std::optional<double>& value) {
+  return value ? number_text(*value) : "";
+}
+
+std::string agreement_text(const std::optional<bool>& is_identical) {
+  return !is_identical ? "" : *is_identical ? "yes" : "NO";
+}
+
+std::string name_of_mean(const Run& run) {
+  const int calls = run.front()->mean_of;
+  return calls > 0 ? fmt::format("error of the mean of {} calls", calls) : "error of the mean";
+}
+
 std::string run_table(const Run& run) {
+  const std::map<std::uint64_t, double> none = times_without_codec(run);
   HtmlTable table("What all_reduce_perf measured",
-                  {"bytes", "setting", "codec", "time", "smaller", "relative error"});
+                  {"bytes", "setting", "codec", "time", "times as fast", "smaller",
+                   "error of a call", name_of_mean(run), "ranks agree"});
   for (const BenchmarkRow* row : run) {
     if (table.rows() == kMostMeasuredRows) break;
+    const auto found = none.find(row->bytes);
     table.add_row({std::to_string(row->bytes), html_text(name_of_setting(*row)),
                    html_text(row->codec), seconds_text(1e-6 * row->time_us),
-                   number_text(row->ratio), row->error ? number_text(*row->error) : ""});
+                   found == none.end() ? "" : number_text(found->second / row->time_us),
+                   number_text(row->ratio), optional_number(row->error),
+                   optional_number(row->mean_error), agreement_text(row->is_identical)});
   }
   return table.html();
 }

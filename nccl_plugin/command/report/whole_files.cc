@@ -74,6 +74,9 @@ std::string add_benchmark(const Json& json, JobData* data, FileNote* note) {
     result.time_us = time_of(row);
     result.ratio = number_or_0(*ours, "ratio");
     result.error = number_of(*ours, "relerr");
+    result.mean_error = number_of(*ours, "mean_relerr");
+    result.mean_of = config == nullptr ? 0 : small_count_of(*config, "mean_of");
+    result.is_identical = truth_of(*ours, "identical");
     if (result.time_us <= 0) continue;
     ++note->rows;
     data->benchmarks.push_back(std::move(result));
