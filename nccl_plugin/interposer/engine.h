@@ -29,7 +29,7 @@ class Engine {
 
   const ringpressRealNccl& real() const { return real_; }
 
-  /// An all-reduce or reduce-scatter: now, or at the end of this thread's group.
+  /// An all-reduce, reduce-scatter or all-gather: now, or at the end of this thread's group.
   ncclResult_t reduce(const Call& call) noexcept;
   /// The same of one that has a configuration of its own, or null. Options of ours that are wrong
   /// are refused; the real library says what else is.

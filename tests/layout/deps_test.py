@@ -29,7 +29,7 @@ import tempfile
 
 import tree
 
-NAMESPACE = re.compile(r"\b(?:namespace\s+(?:ringpress::)?(nccl_plugin|ring|tuner)\b|(nccl_plugin|ring|tuner)::)")
+NAMESPACE = re.compile(r"\b(?:namespace\s+(?:ringpress::)?(nccl_plugin|ring|tuner|compress_kernels)\b|(nccl_plugin|ring|tuner|compress_kernels)::)")
 INCLUDE = re.compile(r'^\s*#\s*include\s+([<"])([^>"]+)[>"]')
 DEVICE_HEADER = re.compile(r"^(cuda|cublas|curand|cub/|nccl\.h|nccl_|infiniband/|rdma/)")
 LIBRARIES = ("compress_kernels", "ring", "tuner")
@@ -211,6 +211,7 @@ WRONG = [
     ("ring/bad.h", "#include <infiniband/verbs.h>\n", "device headers"),
     ("include/ringpress/bad.h", "namespace nccl_plugin {\nclass Watch;\n}\n", "namespace nccl_plugin"),
     ("tuner/bad.h", "ring::Mesh* mesh;  // ring::Mesh\n", "namespace ring"),
+    ("ring/bad.h", "auto all = compress_kernels::codec_names();\n", "namespace compress_kernels"),
     ("tuner/bad.cuh", "", ".cuh files are in"),
     ("notes/readme.txt", "", "not a part of the top level"),
 ]

@@ -45,7 +45,7 @@ inline constexpr std::uint64_t kUnknownCapture = UINT64_MAX;
 /// The graph that a call is captured for; 0: its stream is not being captured.
 std::uint64_t capture_of(Device& device, const Call& call);
 
-/// A call that CallPlanner::plan() has accepted.
+/// A call and what CallPlanner::plan() makes of it.
 struct PlannedCall {
   Call call;
   /// By rules, settings and streams.

@@ -27,7 +27,7 @@ class CallPlanner {
   Status settle(PlannedCall* planned);
   CallClassifier& classifier() { return classifier_; }
   TrainingSteps& steps() { return steps_; }
-  /// The same, for a call that is not put off any more, and without counting it. True: it is
+  /// As plan(), for a call that is not put off any more, and without counting it. True: it is
   /// compressed, or may be when it takes its turn; else the decision says why not.
   bool choose(PlannedCall* planned);
 

@@ -12,8 +12,8 @@
 //               long as it does. Both go by buffers, or else by shapes, and begin anew at a break.
 //   kClass      large all-reduces, reduce-scatters and all-gathers, whose classes are looked for
 //               (call_classes.h). It goes by shapes alone, as kLevels does.
-//   kScales     all-reduces that are to be compressed, where RINGPRESS_EF=scales. It goes by shapes
-//               alone, as kLevels does.
+//   kScales     all-reduces that are to be compressed, where they may have coordinate scales. It
+//               goes by shapes alone, as kLevels does.
 //   kWarmUp     calls that rules and settings want compressed, as long as a communicator warms up.
 //               It goes by shapes alone, as kLevels does.
 //   kSlices     calls that send one part of their tensor each (slice_turns.h). It goes by shapes

@@ -16,7 +16,8 @@
 // program's optimizer sees fewer and larger steps.
 //
 // How ranks tell each other their votes, and where sums lie, is the doors' affair: lazy_votes.h and
-// host memory behind the host library, interposer/stream_lazy.h before a library on a device.
+// host memory behind the host library, interposer/stream/stream_lazy.h before a library on a
+// device.
 #ifndef NCCL_PLUGIN_SESSION_LAZY_LAZY_CALLS_H_
 #define NCCL_PLUGIN_SESSION_LAZY_LAZY_CALLS_H_
 
