@@ -392,7 +392,8 @@ class Explain(unittest.TestCase):
         for rule, codec, algorithm, by, exact in (
                 ("allreduce,0,-1,-1,-1,-1,-1,8,-1,-1,q8", "q8", "hier", "a rule", ""),
                 ("allreduce,0,-1,-1,-1,-1,2,8,-1,-1,q8", "q8", "hier", "a rule", ""),
-                ("allreduce,0,-1,ring,-1,-1,-1,8,-1,-1,q8", "q8", "ring", "a rule", ""),
+                # In streams only RINGPRESS_ALGO says ring.
+                ("allreduce,0,-1,ring,-1,-1,-1,8,-1,-1,q8", "q8", "sra", "a rule", ""),
                 ("allreduce,0,-1,-1,-1,-1,-1,8,-1,-1,none", "none", "hier", "", "line 1 of RINGPRESS_RULES"),
                 ("allreduce,0,1000000,-1,-1,-1,-1,-1,-1,-1,none", "q4", "hier", "", ""),  # Of smaller calls,
                 ("allreduce,0,-1,-1,-1,-1,-1,16,-1,-1,none", "q4", "hier", "", ""),      # of more ranks,
@@ -403,6 +404,14 @@ class Explain(unittest.TestCase):
                 found = explained(*words, RINGPRESS_RULES=file.name)
             self.assertEqual(found["choice"], {"codec": codec, "algorithm": algorithm}, rule)
             self.assertEqual((found["decided_by"], found["left_exact"]), (by, exact), rule)
+
+    def test_a_rule_chooses_a_ring_on_host_memory(self):
+        with tempfile.NamedTemporaryFile("w", suffix=".csv") as file:
+            file.write("allreduce,0,-1,ring,-1,-1,-1,8,-1,-1,q8\n")
+            file.flush()
+            found = explained("64M", "float32", "8", "--codecs", "none,q4", RINGPRESS_RULES=file.name,
+                              RINGPRESS_BACKEND="host")
+        self.assertEqual(found["choice"], {"codec": "q8", "algorithm": "ring"})
 
     def test_a_rule_of_an_algorithm_leaves_the_codec_to_automatic_mode(self):
         with tempfile.NamedTemporaryFile("w", suffix=".csv") as file:
@@ -451,7 +460,8 @@ class Explain(unittest.TestCase):
             file.write("allreduce,0,1048575,-1,-1,-1,-1,-1,-1,-1,none\n"
                        "allreduce,1048576,4194303,ring,-1,-1,-1,-1,-1,-1,q8\n")
             file.flush()
-            done = run("all", "float32", "4", "--codecs", "none,q4", "--csv", RINGPRESS_RULES=file.name)
+            done = run("all", "float32", "4", "--codecs", "none,q4", "--csv", RINGPRESS_RULES=file.name,
+                       RINGPRESS_BACKEND="host")
         for row in csv.DictReader(io.StringIO(done.stdout)):
             size = int(row["min_bytes"])
             expected = ("none", "sra") if size < 1 << 20 else ("q8", "ring") if size < 1 << 22 else ("q4", "sra")
