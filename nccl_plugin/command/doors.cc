@@ -74,6 +74,16 @@ std::vector<std::string> faults_of(const std::vector<Finding>& findings, const c
   return faults;
 }
 
+/// Of the two for GPUs.
+std::vector<std::string> faults_of_door(const std::vector<Finding>& findings,
+                                        const DoorFiles& files, Door door) {
+  const std::string about = fmt::format("door {}", door_name(door));
+  // What it warns of door A is what keeps it from compressing.
+  std::vector<std::string> faults = faults_of(findings, about.c_str(), door == Door::kPreloaded);
+  if (!has_files(files, door)) faults.push_back(fmt::format("{}: no {}", about, needed_file(door)));
+  return faults;
+}
+
 void append(const std::vector<std::string>& more, std::vector<std::string>* all) {
   all->insert(all->end(), more.begin(), more.end());
 }
@@ -155,23 +165,15 @@ DoorChoice choose_door(const Surroundings& as_run, const DoorFiles& files) {
     return choice;
   }
   const std::vector<Finding> findings = judge(as_run);
-  std::vector<std::string> faults = faults_of(findings, "door B", false);
-  if (!has_files(files, Door::kPlugin)) {
-    faults.push_back(fmt::format("door B: no {}", needed_file(Door::kPlugin)));
+  for (const Door door : {Door::kPreloaded, Door::kPlugin}) {
+    const std::vector<std::string> faults = faults_of_door(findings, files, door);
+    if (faults.empty()) {
+      choice.door = door;
+      choice.reasons.emplace_back("the doctor finds no problem with it");
+      return choice;
+    }
+    append(faults, &choice.reasons);
   }
-  if (faults.empty()) {
-    choice.door = Door::kPlugin;
-    choice.reasons.emplace_back("the doctor finds no problem with it");
-    return choice;
-  }
-  choice.reasons = faults;
-  // What it warns of door A is what keeps it from compressing.
-  faults = faults_of(findings, "door A", true);
-  if (!has_files(files, Door::kPreloaded)) {
-    faults.push_back(fmt::format("door A: no {}", needed_file(Door::kPreloaded)));
-  }
-  if (faults.empty()) choice.door = Door::kPreloaded;
-  append(faults, &choice.reasons);
   return choice;
 }
 

@@ -44,8 +44,9 @@ struct DoorChoice {
   std::vector<std::string> reasons;  // Why that one; where there is none, why not each.
 };
 
-/// What the doctor finds to work. `as_run`: with the variables that door B would set. Door B goes
-/// before door A. Without a driver of a GPU it is door C, if that is there.
+/// What the doctor finds to work. `as_run`: with the variables that door B would set. Door A goes
+/// before door B, whose codecs work on host memory. Without a driver of a GPU it is door C, if that
+/// is there.
 DoorChoice choose_door(const Surroundings& as_run, const DoorFiles& files);
 
 }  // namespace ringpress::nccl_plugin::command

@@ -14,7 +14,7 @@ Subcommand add_run(CLI::App* all) {
                   "where this library's files are; default: beside this program");
   run->add_option("--door", options->door,
                   "A: preloaded; B: plugin of NCCL; C: in place of NCCL, without a GPU; auto: what "
-                  "the doctor finds to work, B before A")
+                  "the doctor finds to work, A before B")
       ->capture_default_str();
   SettingOptions& settings = options->settings;
   run->add_option("--codec", settings.codec, "RINGPRESS_CODEC: such as q4, or auto");

@@ -40,7 +40,8 @@ TuningLimits limits_of(const CallSettings& settings) {
   return limits;
 }
 
-/// By default, where they are all but free; otherwise the settings have said so before.
+/// By default, where they are all but free by the model; otherwise the settings have said so
+/// before.
 Result<bool> may_have_scales(const CallSettings& settings, const KnownCalibrations& calibrations,
                              const TunedClass& calls, const Choice& choice) {
   const bool is_open = settings.feedback == FeedbackChoice::kAuto && !choice.is_exact() &&
@@ -81,9 +82,11 @@ void TunedCalls::note(double seconds) {
   const double whole = seconds / current_share_;
   if (is_before_trials_) {
     if (current_->early_times.size() < kMostEarlyTimes) current_->early_times.push_back(whole);
-  } else {
-    current_->tuner->note(whole);
+    return;
   }
+  const bool is_settled = current_->trial.is_settled;
+  if (is_settled) current_->scales.note(whole);
+  if (!is_settled || !current_->scales.is_trying()) current_->tuner->note(whole);
 }
 
 std::optional<Choice> TunedCalls::quickest_exact(const PlanRequest& request,
@@ -137,6 +140,11 @@ Status TunedCalls::Class::begin_walk(const CallSettings& settings, const TuningL
   return Status::ok();
 }
 
+bool TunedCalls::Class::wants_scales(const Trial& announced, bool may_have, bool is_measured) {
+  if (!may_have || !is_measured) return may_have;
+  return announced.is_settled ? scales.next(announced.choice) : scales.has(announced.choice);
+}
+
 /// Rank 0 says what the next calls are to be.
 Status TunedCalls::announce(Class* calls) {
   RINGPRESS_RETURN_IF_ERROR(calibrations_.find());
@@ -148,8 +156,12 @@ Status TunedCalls::announce(Class* calls) {
     std::vector<TuningNote> notes;
     const Trial trial = calls->tuner->next(&notes);
     write_log(*calls, notes);
-    RINGPRESS_ASSIGN_OR_RETURN(const bool has_scales, may_have_scales(settings_, calibrations_,
-                                                                      calls->calls, trial.choice));
+    for (const TuningNote& note : notes) {
+      if (note.event == TuningEvent::kDrifted) calls->scales.forget();
+    }
+    RINGPRESS_ASSIGN_OR_RETURN(
+        const bool may_have, may_have_scales(settings_, calibrations_, calls->calls, trial.choice));
+    const bool has_scales = calls->wants_scales(trial, may_have, limits_.trials > 0);
     announcement = {epoch_ + 1,
                     trial.choice.codec,
                     static_cast<std::uint64_t>(trial.choice.algorithm),
@@ -238,6 +250,7 @@ void TunedCalls::load_class(StateReader& from) {
   made.by = by;
   made.trial = {{codec, static_cast<Algorithm>(algorithm), chunk_bytes}, calls, true};
   made.has_scales = has_scales;
+  made.scales.resume(made.trial.choice, has_scales);
   if (peers_.rank() != 0) return;
   from.require(made.begin_walk(settings_, limits_, calibrations_).is_ok());
   if (from.is_ok()) made.tuner->resume(made.trial.choice);

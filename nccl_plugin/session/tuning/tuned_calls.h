@@ -20,6 +20,7 @@
 #include "nccl_plugin/session/state/state_bytes.h"
 #include "nccl_plugin/session/tuning/known_calibrations.h"
 #include "nccl_plugin/session/tuning/peers.h"
+#include "nccl_plugin/session/tuning/scale_trial.h"
 #include "nccl_plugin/session/tuning/tuning_log.h"
 #include "ringpress/internal/call_tuner.h"
 #include "ringpress/internal/planner.h"
@@ -76,11 +77,15 @@ class TunedCalls {
     Trial trial;
     std::uint32_t made = 0;           // Calls of the trial.
     bool has_scales = false;          // They have coordinate scales.
+    ScaleTrial scales;                // On rank 0.
     std::vector<double> early_times;  // On rank 0, of exact calls before the first trial.
 
     /// On rank 0: the walk over what may be chosen.
     Status begin_walk(const CallSettings& settings, const TuningLimits& limits,
                       const KnownCalibrations& calibrations);
+    /// On rank 0, once a trial is announced: whether its calls are to have scales. `may_have`: by
+    /// the settings and the model.
+    bool wants_scales(const Trial& announced, bool may_have, bool is_measured);
   };
   using Key = std::tuple<CollectiveKind, DType, int, std::optional<Algorithm>>;
 

@@ -47,20 +47,23 @@ std::string joined(const DoorChoice& choice) {
   return text;
 }
 
-TEST(ChooseDoor, ThePluginWhereBothWork) {
+TEST(ChooseDoor, PreloadedWhereBothWork) {
   const DoorChoice choice = choose_door(whole(), kAll);
-  EXPECT_EQ(choice.door, Door::kPlugin) << joined(choice);
+  EXPECT_EQ(choice.door, Door::kPreloaded) << joined(choice);
+  Surroundings all = whole();
+  all.environment.add("NCCL_ALGO", {"Ring", "environment"});  // It is in the plugin's way alone.
+  EXPECT_EQ(choose_door(all, kAll).door, Door::kPreloaded);
 }
 
-TEST(ChooseDoor, PreloadedWhereThePluginDoesNot) {
+TEST(ChooseDoor, ThePluginWherePreloadedNothingWouldBeCompressed) {
   Surroundings all = whole();
-  all.environment.add("NCCL_ALGO", {"Ring", "environment"});
+  all.kernels = {"", "libringpress-cuda.so: not found"};
   const DoorChoice choice = choose_door(all, kAll);
-  EXPECT_EQ(choice.door, Door::kPreloaded) << joined(choice);
-  EXPECT_NE(joined(choice).find("NCCL_ALGO=Ring"), std::string::npos);
+  EXPECT_EQ(choice.door, Door::kPlugin) << joined(choice);
+  EXPECT_NE(joined(choice).find("door A: there are no kernels"), std::string::npos);
   DoorFiles files = kAll;
-  files.plugin_folder = "";
-  EXPECT_EQ(choose_door(whole(), files).door, Door::kPreloaded);
+  files.preload = "";
+  EXPECT_EQ(choose_door(whole(), files).door, Door::kPlugin);
 }
 
 TEST(ChooseDoor, NoneWhereNothingWouldBeCompressed) {

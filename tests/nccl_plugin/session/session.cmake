@@ -33,6 +33,7 @@ set(session_tests
   tuning/leveled_budget_test.cc
   tuning/leveled_calls_test.cc
   tuning/step_levels_test.cc
+  tuning/scale_trial_test.cc
   tuning/tuning_test.cc
   calls/call_classes_test.cc
   calls/call_evidence_test.cc
