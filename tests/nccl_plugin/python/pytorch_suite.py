@@ -12,6 +12,7 @@ file gets counts, why tests do not apply, and a line for each test.
 import argparse
 import collections
 import importlib.util
+import inspect
 import os
 import pathlib
 import re
@@ -26,6 +27,13 @@ LIKE = (NAME, "gloo", "mpi")  # A test is run as PyTorch runs it for the first o
 REFUSED = {
     "any_source": "recv from any rank is refused",
     "monitored_barrier": "monitored_barrier() is torch's for Gloo alone",
+}
+# Decorators of PyTorch's tests.
+NEEDS = {
+    "skip_if_no_gpu": "needs a GPU for each rank",
+    "skip_if_lt_x_gpu": "needs GPUs",
+    "require_n_gpus_for_nccl_backend": "needs GPUs",
+    "skip_if_small_worldsize": "PyTorch runs it on 8 ranks or more",
 }
 
 
@@ -116,6 +124,12 @@ class Lines(unittest.TestResult):
     addError = addFailure
 
 
+def device_reason(tests, name):
+    """Why a test ends at once on a machine without GPUs and with few ranks. Such tests are not started."""
+    decorators = inspect.getsource(inspect.unwrap(getattr(tests, name))).split("def ")[0]
+    return next((reason for part, reason in NEEDS.items() if part in decorators), None)
+
+
 def is_skipped(tests, name):
     return getattr(tests, "__unittest_skip__", False) or getattr(getattr(tests, name), "__unittest_skip__", False)
 
@@ -126,12 +140,12 @@ def run(options):
     for name in unittest.defaultTestLoader.getTestCaseNames(classes[0]):
         if options.pattern not in name:
             continue
-        refused = [reason for part, reason in REFUSED.items() if part in name]
-        if refused:
-            result.does_not_apply(name, refused[0])
-            continue
         tests = next((tests for tests in classes if not is_skipped(tests, name)), classes[0])
-        unittest.TestSuite([tests(name)]).run(result)
+        reason = next((reason for part, reason in REFUSED.items() if part in name), device_reason(tests, name))
+        if reason is not None:
+            result.does_not_apply(name, reason)
+        else:
+            unittest.TestSuite([tests(name)]).run(result)
     return result
 
 
