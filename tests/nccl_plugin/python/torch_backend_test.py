@@ -6,7 +6,9 @@ Needs torch with its headers; without them it is skipped (exit status 77).
 """
 import datetime
 import os
+import pathlib
 import sys
+import time
 import unittest
 
 try:
@@ -21,16 +23,16 @@ import ringpress
 import ringpress.torch
 
 SIZE = 3
+FOREVER = datetime.timedelta(hours=1)  # Longer than a test may take: what waits so long fails it.
 INTEGERS = [torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64]
 FLOATS = [torch.float16, torch.bfloat16, torch.float32, torch.float64]
 COMPLEX = [torch.complex64, torch.complex128]
 MOVED = INTEGERS + FLOATS + COMPLEX + [torch.bool]
 
 
-def start(rank, size, folder, name="group"):
+def start(rank, size, folder, name="group", timeout=datetime.timedelta(seconds=200)):
     torch.set_num_threads(1)
-    dist.init_process_group("ringpress", init_method=f"file://{folder}/{name}", rank=rank, world_size=size,
-                            timeout=datetime.timedelta(seconds=200))
+    dist.init_process_group("ringpress", init_method=f"file://{folder}/{name}", rank=rank, world_size=size, timeout=timeout)
 
 
 def values(rank, dtype, count=12):
@@ -56,6 +58,16 @@ def all_reduce_types(rank, size, folder):
     expect(flags, torch.stack([values(other, torch.bool) for other in range(size)]).any(0), "bool")
 
 
+def tensor_factor(value):
+    """Torch 1.13 and 2.0 take a list of tensors, later ones take a tensor."""
+    factor = torch.tensor([value])
+    try:
+        dist._make_nccl_premul_sum(factor)
+    except TypeError:
+        return [factor]
+    return factor
+
+
 def all_reduce_operations(rank, size, folder):
     start(rank, size, folder)
     inputs = torch.stack([values(other, torch.int32) + 1 for other in range(size)])
@@ -71,9 +83,10 @@ def all_reduce_operations(rank, size, folder):
     mean = inputs[rank].float()
     dist.all_reduce(mean, op=dist.ReduceOp.AVG)
     assert torch.allclose(mean, inputs.float().mean(0)), mean
-    scaled = torch.ones(4)
-    dist.all_reduce(scaled, op=dist._make_nccl_premul_sum(2.0))
-    expect(scaled, torch.full((4,), 2.0 * size), "PREMUL_SUM")
+    for factor in (2.0, tensor_factor(2.0)):
+        scaled = torch.ones(4)
+        dist.all_reduce(scaled, op=dist._make_nccl_premul_sum(factor))
+        expect(scaled, torch.full((4,), 2.0 * size), f"PREMUL_SUM {factor}")
 
 
 def moved(rank, size, folder):
@@ -152,6 +165,66 @@ def point_to_point(rank, size, folder):
         work.wait()
 
 
+def receives_first(rank, size, folder):
+    """Each rank waits for messages of all others before it sends one, with a store that has one connection for all calls."""
+    port = pathlib.Path(folder, "port")
+    if rank == 0:
+        store = dist.TCPStore("127.0.0.1", 0, size, True, wait_for_workers=False)
+        pathlib.Path(folder, "making").write_text(str(store.port), encoding="utf-8")
+        pathlib.Path(folder, "making").rename(port)
+    else:
+        while not port.is_file():
+            time.sleep(0.01)
+        store = dist.TCPStore("127.0.0.1", int(port.read_text(encoding="utf-8")), size, False)
+    torch.set_num_threads(1)
+    dist.init_process_group("ringpress", store=store, rank=rank, world_size=size, timeout=FOREVER)
+    others = [other for other in range(size) if other != rank]
+    tensors = [torch.empty(3) for _ in others]
+    receives = [dist.irecv(tensor, other) for tensor, other in zip(tensors, others)]
+    group = dist.new_group(list(range(size)))
+    dist.barrier(group)
+    sends = [dist.isend(torch.full((3,), float(rank)), other) for other in others]
+    for work in receives + sends:
+        work.wait()
+    for tensor, other in zip(tensors, others):
+        expect(tensor, torch.full((3,), float(other)), "irecv before isend")
+    operations = [dist.P2POp(dist.irecv, torch.empty(2), other) for other in others]
+    operations += [dist.P2POp(dist.isend, torch.ones(2), other) for other in others]
+    for work in dist.batch_isend_irecv(operations):
+        work.wait()
+    dist.destroy_process_group()
+    port.with_name(f"ended{rank}").touch()
+    while rank == 0 and not all(port.with_name(f"ended{other}").is_file() for other in others):
+        time.sleep(0.01)
+
+
+def without_peers(rank, size, folder):
+    """Messages that nobody answers do not hold up the end of a group, and fail then. What was answered stays."""
+    start(rank, size, folder, timeout=FOREVER)
+    after, before = (rank + 1) % size, (rank - 1) % size
+    first = torch.empty(2)
+    work = dist.irecv(first, before)
+    dist.send(torch.full((2,), float(rank)), after)
+    work.wait()
+    expect(first, torch.full((2,), float(before)), "recv")
+    dist.barrier()
+    waiting = [dist.irecv(torch.empty(2), before)]  # From a rank that has sent.
+    if rank == 0:
+        waiting.append(dist.irecv(torch.empty(2), 1))  # From and to ranks that never were there.
+    if rank == 2:
+        waiting.append(dist.isend(torch.empty(2), 1))
+    dist.destroy_process_group()
+    for unanswered in waiting:
+        try:
+            unanswered.wait()
+        except RuntimeError as error:
+            assert "ringpress: " in str(error), error
+        else:
+            raise AssertionError("a message without a peer has ended well")
+    start(rank, size, folder, "again")
+    dist.barrier()
+
+
 def strided(rank, size, folder):
     start(rank, size, folder)
     tensor = torch.arange(12.0).view(3, 4).t() + rank
@@ -210,8 +283,7 @@ def refusals(rank, size, folder):
     expect_refusal(["not support", "src=RANK"], lambda: dist.recv(torch.ones(3)))
     expect_refusal(["elements", f"{size} times"],
                    lambda: dist._all_gather_base(torch.ones(size), torch.ones(2)))
-    quantized = torch.quantize_per_tensor(torch.ones(4), 0.1, 0, torch.quint8)
-    expect_refusal(["Sums take"], lambda: dist.all_reduce(quantized))
+    expect_refusal(["AVG", "Sums take"], lambda: dist.all_reduce(torch.ones(4, dtype=torch.bool), op=dist.ReduceOp.AVG))
     tensor = torch.ones(3)
     dist.all_reduce(tensor)
     expect(tensor, torch.full((3,), float(size)), "after refusals")
@@ -279,6 +351,12 @@ class Backend(unittest.TestCase):
 
     def test_point_to_point(self):
         ranks.run(point_to_point, SIZE)
+
+    def test_receives_before_sends(self):
+        ranks.run(receives_first, 2)
+
+    def test_messages_without_peers(self):
+        ranks.run(without_peers, SIZE)
 
     def test_strided_and_sparse(self):
         ranks.run(strided, SIZE)

@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-"""DistributedDataParallel on the back end, and with the hook on Gloo: the models of all ranks are equal, and near Gloo's.
+"""DistributedDataParallel and FSDP on the back end, and DDP with the hook on Gloo: the models of all ranks are equal, and
+near Gloo's.
 
 Needs torch with its headers; without them it is skipped (exit status 77).
 """
+import functools
 import os
 import sys
 import unittest
@@ -11,6 +13,7 @@ try:
     import torch
     import torch.distributed as dist
     from torch import nn
+    from torch.distributed import fsdp
     from torch.nn.parallel import DistributedDataParallel
 except ImportError:
     print("there is no torch: nothing was tested")
@@ -21,6 +24,8 @@ import ringpress.torch
 
 SIZE = 2
 STEPS = 40
+OFF = {"RINGPRESS": "off"}
+COMPRESSED = {"RINGPRESS_CODEC": "q8", "RINGPRESS_MIN_BYTES": "1024"}
 
 
 def data_of(rank):
@@ -30,6 +35,16 @@ def data_of(rank):
     generator.manual_seed(10 + rank)
     inputs = torch.randn(STEPS, 32, 64, generator=generator)
     return inputs, torch.tanh(inputs @ teacher)
+
+
+def full_weights(model):
+    """All ranks' parts together."""
+    if hasattr(next(model.parameters()), "full_tensor"):
+        return [value.full_tensor() for value in model.parameters()]
+    if not hasattr(model, "summon_full_params"):
+        return list(model.parameters())
+    with model.summon_full_params(model):
+        return [value.detach().clone() for value in model.parameters()]
 
 
 def train(model, rank):
@@ -42,7 +57,7 @@ def train(model, rank):
         loss.backward()
         optimizer.step()
         losses.append(loss.item())
-    weights = torch.cat([value.detach().flatten() for value in model.parameters()])
+    weights = torch.cat([value.detach().flatten() for value in full_weights(model)])
     return {"first": losses[0], "last": sum(losses[-5:]) / 5, "weights": weights.numpy().tobytes()}
 
 
@@ -57,27 +72,22 @@ def start(rank, size, folder, backend):
     dist.init_process_group(backend, init_method=f"file://{folder}/{backend}", rank=rank, world_size=size)
 
 
-def on_gloo(rank, size, folder):
-    start(rank, size, folder, "gloo")
-    return train(wrapped(), rank)
-
-
-def on_ringpress(rank, size, folder):
-    os.environ["RINGPRESS"] = "off"
-    start(rank, size, folder, "ringpress")
-    return train(wrapped(), rank)
-
-
-def compressed(rank, size, folder):
-    os.environ.update(RINGPRESS_CODEC="q8", RINGPRESS_MIN_BYTES="1024")
-    start(rank, size, folder, "ringpress")
-    result = train(wrapped(), rank)
-    assert ringpress.torch.communicator_of().statistics()["compressed_calls"] > STEPS / 2
+def trained(backend, wrap, settings, rank, size, folder):
+    os.environ.update(settings)
+    start(rank, size, folder, backend)
+    result = train(wrap(), rank)
+    if "RINGPRESS_CODEC" in settings:
+        assert ringpress.torch.communicator_of().statistics()["compressed_calls"] > STEPS / 2
     return result
 
 
+def on(backend, wrap, size, settings=None):
+    """What each rank's training returned."""
+    return ranks.run(functools.partial(trained, backend, wrap, settings or OFF), size)
+
+
 def with_hook(rank, size, folder):
-    os.environ.update(RINGPRESS_CODEC="q8", RINGPRESS_MIN_BYTES="1024")
+    os.environ.update(COMPRESSED)
     start(rank, size, folder, "gloo")
     model, state = wrapped(), ringpress.torch.HookState()
     model.register_comm_hook(state, ringpress.torch.ddp_hook)
@@ -88,52 +98,68 @@ def with_hook(rank, size, folder):
     return result
 
 
-def sharded(rank, size, folder):
-    """FullyShardedDataParallel: all ranks' parts together are one model."""
-    from torch.distributed.fsdp import FullyShardedDataParallel  # pylint: disable=import-outside-toplevel
-    os.environ["RINGPRESS"] = "off"
-    start(rank, size, folder, "ringpress")
+def layers():
     torch.manual_seed(3)
-    model = FullyShardedDataParallel(nn.Sequential(nn.Linear(64, 256), nn.ReLU(), nn.Linear(256, 8)),
-                                     device_id=torch.device("cpu"))
-    result = train(model, rank)
-    with FullyShardedDataParallel.summon_full_params(model):
-        weights = torch.cat([value.detach().flatten() for value in model.parameters()])
-        result["weights"] = weights.numpy().tobytes()
-    return result
+    return nn.Sequential(nn.Linear(64, 256), nn.ReLU(), nn.Linear(256, 8))
+
+
+def fsdp1():
+    return fsdp.FullyShardedDataParallel(layers(), device_id=torch.device("cpu"))
+
+
+def fsdp2():
+    """Each linear layer is gathered when it is needed."""
+    model = layers()
+    for layer in (model[0], model[2]):
+        fsdp.fully_shard(layer)
+    return fsdp.fully_shard(model)
+
+
+SHARDED = unittest.skipIf(int(torch.__version__.split(".")[0]) < 2, "FSDP of torch 1.13 needs a GPU")
 
 
 class Training(unittest.TestCase):
-    """Four trainings from one start."""
+    """Trainings from one start, each beside Gloo's."""
 
     @classmethod
     def setUpClass(cls):
         ringpress.torch.build()
-        cls.gloo = ranks.run(on_gloo, SIZE)
+        cls.gloo = on("gloo", wrapped, SIZE)
 
-    def expect_training(self, function, tolerance):
+    def expect_training(self, results, tolerance, gloo=None):
         """`tolerance`: of the last loss, relative to Gloo's."""
-        results = ranks.run(function, SIZE)
         self.assertEqual(len({result["weights"] for result in results}), 1)
-        for result, gloo in zip(results, self.gloo):
+        for result, wanted in zip(results, gloo or self.gloo):
             self.assertLess(result["last"], result["first"] / 2)
-            self.assertLess(abs(result["last"] - gloo["last"]), tolerance * gloo["last"])
+            self.assertLess(abs(result["last"] - wanted["last"]), tolerance * wanted["last"])
+
+    def expect_sharded(self, wrap):
+        """On 2 and 4 ranks."""
+        for size in (2, 4):
+            gloo = on("gloo", wrap, size)
+            self.expect_training(on("ringpress", wrap, size), 0.001, gloo)
+            self.expect_training(on("ringpress", wrap, size, COMPRESSED), 0.05, gloo)
 
     def test_exact(self):
-        self.expect_training(on_ringpress, 0.001)
+        self.expect_training(on("ringpress", wrapped, SIZE), 0.001)
+
+    def test_exact_on_four_ranks(self):
+        self.expect_training(on("ringpress", wrapped, 4), 0.001, on("gloo", wrapped, 4))
 
     def test_compressed(self):
-        self.expect_training(compressed, 0.05)
+        self.expect_training(on("ringpress", wrapped, SIZE, COMPRESSED), 0.05)
 
-    @unittest.skipIf(int(torch.__version__.split(".")[0]) < 2, "FSDP of torch 1.13 needs a GPU")
-    def test_fully_sharded(self):
-        results = ranks.run(sharded, SIZE)
-        self.assertEqual(len({result["weights"] for result in results}), 1)
-        for result in results:
-            self.assertLess(result["last"], result["first"] / 2)
+    @SHARDED
+    def test_fully_sharded_data_parallel(self):
+        self.expect_sharded(fsdp1)
+
+    @SHARDED
+    @unittest.skipUnless(hasattr(fsdp, "fully_shard"), "this torch has no fully_shard")
+    def test_fully_shard(self):
+        self.expect_sharded(fsdp2)
 
     def test_hook(self):
-        self.expect_training(with_hook, 0.05)
+        self.expect_training(ranks.run(with_hook, SIZE), 0.05)
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 #endif
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <string>
@@ -38,6 +39,12 @@ using Base = c10d::Backend;
 #else
 using Base = c10d::ProcessGroup;
 #endif
+
+/// A channel, and the thread that uses it.
+struct ChannelThread {
+  std::shared_ptr<Channel> channel;
+  Worker worker;
+};
 
 class RingpressBackend : public Base {
  public:
@@ -64,8 +71,13 @@ class RingpressBackend : public Base {
     if (Py_IsInitialized() && PyGILState_Check())
       released = std::make_unique<pybind11::gil_scoped_release>();
     if (now) group_->abort();
+    std::map<std::pair<int, int>, std::unique_ptr<ChannelThread>> channels;
+    {
+      const std::lock_guard<std::mutex> lock(channels_mutex_);
+      channels.swap(channels_);
+    }
+    for (const auto& entry : channels) entry.second->channel->stop(now);
     worker_.reset();
-    channels_.clear();
   }
 
 #if TORCH_VERSION_MAJOR > 2 || (TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR >= 6)
@@ -266,20 +278,18 @@ class RingpressBackend : public Base {
   WorkPointer send(Tensors& tensors, int to, int tag) override {
     const at::Tensor tensor = only("send", tensors);
     check_tensor("send", tensor);
-    Channel& channel = channel_of(getRank(), to);
-    return add_to(channel.worker(), OpType::SEND, "ringpress:send", {},
-                  [&channel, tensor, tag](Group&) {
-                    const at::Tensor source = tensor.contiguous();
-                    channel.send(tag, source.data_ptr(), source.nbytes());
-                  });
+    return add_message(getRank(), to, OpType::SEND, "ringpress:send", {},
+                       [tensor, tag](Channel& channel) {
+                         const at::Tensor source = tensor.contiguous();
+                         channel.send(tag, source.data_ptr(), source.nbytes());
+                       });
   }
 
   WorkPointer recv(Tensors& tensors, int from, int tag) override {
     const at::Tensor tensor = only("recv", tensors);
     check_tensor("recv", tensor);
-    Channel& channel = channel_of(from, getRank());
-    const auto work = add_to(
-        channel.worker(), OpType::RECV, "ringpress:recv", tensors, [&channel, tensor, tag](Group&) {
+    const auto work = add_message(
+        from, getRank(), OpType::RECV, "ringpress:recv", tensors, [tensor, tag](Channel& channel) {
           Output target(tensor);
           channel.receive(tag, target.memory().data_ptr(), target.memory().nbytes());
           target.finish();
@@ -338,49 +348,38 @@ class RingpressBackend : public Base {
                      Call call) {
     auto work = c10::make_intrusive<CallWork>(getRank(), type, title, outputs, timeout_, group_);
     worker.add(
-        [work, call = std::move(call), group = group_.get()] { work->run([&] { call(*group); }); });
+        [work, call = std::move(call), group = group_] { work->run([&] { call(*group); }); });
     return work;
   }
 
-  /// Made when it is first used; the sender names it in the store.
-  Channel& channel_of(int from, int to) {
-    const int peer = from == getRank() ? to : from;
+  /// From rank `from` to rank `to`, of which one is this rank. The channel is made when it is first
+  /// used.
+  WorkPointer add_message(int from, int to, OpType type, const char* title, const Tensors& outputs,
+                          std::function<void(Channel&)> call) {
+    const bool sends = from == getRank();
+    const int peer = sends ? to : from;
     TORCH_CHECK_VALUE(peer >= 0 && peer < getSize() && peer != getRank(), "ringpress: rank ",
                       getRank(), " cannot send to or receive from rank ", peer, " in a group of ",
                       getSize());
     TORCH_CHECK(worker_ != nullptr, "ringpress: the process group has ended");
     const std::lock_guard<std::mutex> lock(channels_mutex_);
-    std::unique_ptr<Channel>& channel = channels_[{from, to}];
-    if (channel == nullptr) {
-      const std::string key =
-          "ringpress_channel/" + std::to_string(from) + "/" + std::to_string(to);
-      const bool sends = from == getRank();
-      channel = std::make_unique<Channel>(
-          group_->functions(), sends ? 0 : 1,
-          [key, sends, store = store_, functions = group_->functions()] {
-            ncclUniqueId id;
-            if (sends) {
-              functions->check(functions->get_unique_id(&id));
-              store->set(key, std::vector<uint8_t>(id.internal, id.internal + sizeof id.internal));
-            } else {
-              const std::vector<uint8_t> found = store->get(key);
-              TORCH_CHECK(found.size() == sizeof id.internal, "ringpress: ", key,
-                          " in the store is no id");
-              std::memcpy(id.internal, found.data(), sizeof id.internal);
-            }
-            return id;
-          });
+    std::unique_ptr<ChannelThread>& thread = channels_[{from, to}];
+    if (thread == nullptr) {
+      thread = std::make_unique<ChannelThread>();
+      thread->channel = std::make_shared<Channel>(group_->functions(),
+                                                  Meeting(store_, from, to, sends, timeout_));
     }
-    return *channel;
+    return add_to(thread->worker, type, title, outputs,
+                  [channel = thread->channel, call = std::move(call)](Group&) { call(*channel); });
   }
 
   c10::intrusive_ptr<c10d::Store> store_;
   Milliseconds timeout_;
   std::shared_ptr<Group> group_;
   std::mutex channels_mutex_;
-  std::map<std::pair<int, int>, std::unique_ptr<Channel>> channels_;  // By sender and receiver.
-  std::unique_ptr<Worker> worker_;                                    // Null: the group has ended.
-  uint64_t sequence_ = 0;
+  std::map<std::pair<int, int>, std::unique_ptr<ChannelThread>> channels_;  // By sender, receiver.
+  std::unique_ptr<Worker> worker_;  // Null: the group has ended.
+  std::atomic<uint64_t> sequence_{0};
 };
 
 RingpressBackend& own(const c10::intrusive_ptr<Base>& backend) {

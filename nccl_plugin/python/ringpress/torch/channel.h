@@ -8,54 +8,57 @@
 #include <array>
 #include <cstdint>
 #include <cstring>
-#include <functional>
 #include <list>
 #include <memory>
+#include <mutex>
 #include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "meeting.h"
 #include "nccl_functions.h"
-#include "worker.h"
 
 namespace ringpress_torch {
 
 /// One direction between two ranks. The sender is rank 0 of its communicator, the receiver rank 1.
+/// One thread sends or receives; stop() is for any other one.
 class Channel {
  public:
   using Header = std::array<std::int64_t, 2>;
 
-  /// `find_id` blocks until the other side is known; it is called in the channel's thread.
-  Channel(std::shared_ptr<NcclFunctions> functions, int rank, std::function<ncclUniqueId()> find_id)
-      : functions_(std::move(functions)), rank_(rank), find_id_(std::move(find_id)) {}
+  Channel(std::shared_ptr<NcclFunctions> functions, Meeting meeting)
+      : functions_(std::move(functions)), meeting_(std::move(meeting)) {}
+  Channel(const Channel&) = delete;
+  Channel& operator=(const Channel&) = delete;
 
-  /// What was sent arrives; what is still waited for fails.
   ~Channel() {
-    if (!worker_.is_idle()) functions_->abort(comm_);
-    worker_.add([this] {
-      if (comm_ != nullptr) functions_->destroy(comm_);
-    });
+    if (comm_ != nullptr) functions_->destroy(comm_);
   }
 
-  Worker& worker() { return worker_; }
+  /// What is waited for fails, and so do later calls. Sends whose other side is there are finished
+  /// first, unless `now`.
+  void stop(bool now) {
+    meeting_.stop();
+    if (meeting_.sends() && !now) return;
+    const std::lock_guard<std::mutex> lock(mutex_);
+    stopped_ = true;
+    if (comm_ != nullptr) functions_->abort(std::exchange(comm_, nullptr));
+  }
 
-  // These two are called in the worker.
   void send(std::int64_t tag, const void* data, std::size_t bytes) {
-    join();
     const Header header{tag, static_cast<std::int64_t>(bytes)};
-    functions_->check(functions_->send(header.data(), sizeof header, ncclUint8, 1, comm_, nullptr));
-    if (bytes > 0) functions_->check(functions_->send(data, bytes, ncclUint8, 1, comm_, nullptr));
+    send_bytes(header.data(), sizeof header);
+    send_bytes(data, bytes);
   }
 
   void receive(std::int64_t tag, void* data, std::size_t bytes) {
-    join();
     for (auto kept = kept_.begin(); kept != kept_.end(); ++kept) {
       if (kept->first != tag) continue;
       const std::vector<char> found = std::move(kept->second);
       kept_.erase(kept);
       check_size(tag, found.size(), bytes);
-      std::memcpy(data, found.data(), bytes);
+      if (bytes > 0) std::memcpy(data, found.data(), bytes);
       return;
     }
     for (;;) {
@@ -78,23 +81,43 @@ class Channel {
         " bytes, but the tensor that is to receive it has " + std::to_string(wanted));
   }
 
-  void join() {
-    if (comm_ != nullptr) return;
-    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
-    functions_->check(functions_->init_rank(&comm_, 2, find_id_(), rank_, &config));
+  void send_bytes(const void* data, std::size_t bytes) {
+    if (bytes > 0)
+      functions_->check(functions_->send(data, bytes, ncclUint8, 1, joined(), nullptr));
   }
 
   void receive_bytes(void* data, std::size_t bytes) {
     if (bytes > 0)
-      functions_->check(functions_->receive(data, bytes, ncclUint8, 0, comm_, nullptr));
+      functions_->check(functions_->receive(data, bytes, ncclUint8, 0, joined(), nullptr));
+  }
+
+  /// Joins first if that has not been done. The library refuses a handle that stop() has aborted.
+  ncclComm_t joined() {
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      check_live();
+      if (comm_ != nullptr) return comm_;
+    }
+    const ncclUniqueId id = meeting_.agree(*functions_);
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    ncclComm_t made = nullptr;
+    functions_->check(functions_->init_rank(&made, 2, id, meeting_.sends() ? 0 : 1, &config));
+    const std::lock_guard<std::mutex> lock(mutex_);
+    comm_ = made;
+    check_live();
+    return made;
+  }
+
+  void check_live() const {
+    if (stopped_) throw std::runtime_error("ringpress: the process group was aborted or has ended");
   }
 
   std::shared_ptr<NcclFunctions> functions_;
-  int rank_;
-  std::function<ncclUniqueId()> find_id_;
-  ncclComm_t comm_ = nullptr;
+  Meeting meeting_;
+  std::mutex mutex_;           // Of comm_ and stopped_.
+  ncclComm_t comm_ = nullptr;  // Null before the first message, and once aborted.
+  bool stopped_ = false;
   std::list<std::pair<std::int64_t, std::vector<char>>> kept_;  // Of other tags.
-  Worker worker_;                                               // Last: it uses the others.
 };
 
 }  // namespace ringpress_torch

@@ -23,7 +23,7 @@ from ..errors import RingpressError
 NAME = "ringpress_backend"
 FOLDER = pathlib.Path(__file__).resolve().parent
 SOURCES = ("backend.cpp", "group.cpp")
-FILES = (*SOURCES, "call_work.h", "channel.h", "group.h", "nccl_functions.h", "tensor_lists.h", "worker.h")
+FILES = (*SOURCES, "call_work.h", "channel.h", "group.h", "meeting.h", "nccl_functions.h", "tensor_lists.h", "worker.h")
 
 
 class BuildError(RingpressError):

@@ -88,11 +88,22 @@ struct Summand {
   ncclRedOp_t op;
 };
 
+// The factor of PREMUL_SUM, if it is a tensor: later torch has one, torch 1.13 and 2.0 have a list.
+template <typename Supplement>
+auto factor_of(const Supplement& supplement, int)
+    -> decltype(at::Tensor(supplement.tensor_factor)) {
+  return supplement.tensor_factor;
+}
+template <typename Supplement>
+at::Tensor factor_of(const Supplement& supplement, long) {
+  return supplement.tensor_factors.empty() ? at::Tensor() : supplement.tensor_factors.front();
+}
+
 at::Tensor scaled(const at::Tensor& tensor, const c10d::ReduceOp& op) {
-  const auto* factor = static_cast<const c10d::NCCLPreMulSumSupplement*>(op.supplement_.get());
-  TORCH_CHECK_VALUE(factor != nullptr, "ringpress: PREMUL_SUM has no factor");
-  return factor->tensor_factors.empty() ? tensor * factor->double_factor
-                                        : tensor * factor->tensor_factors.front();
+  const auto* found = static_cast<const c10d::NCCLPreMulSumSupplement*>(op.supplement_.get());
+  TORCH_CHECK_VALUE(found != nullptr, "ringpress: PREMUL_SUM has no factor");
+  const at::Tensor factor = factor_of(*found, 0);
+  return factor.defined() ? tensor * factor : tensor * found->double_factor;
 }
 
 Summand summand_of(const at::Tensor& contiguous, const c10d::ReduceOp& asked) {
