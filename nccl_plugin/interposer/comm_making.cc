@@ -146,9 +146,28 @@ void CommMaking::add_child(ncclComm_t* handle, ncclComm_t parent, const char* na
 void CommMaking::grow_id_made(ncclComm_t parent, ncclUniqueId* id) noexcept {
   warn_of_failure("cannot open a meeting place", [&] {
     if (id == nullptr) return;
-    if (known_.open.find(parent) != nullptr) return meetings_.open(id);
+    const std::shared_ptr<Comm> comm = known_.open.find(parent);
+    if (comm != nullptr) {
+      meetings_.open(id);
+      comm->grow_id() = *id;
+      return;
+    }
     static_cast<void>(write_refusal("the communicator that grows is plain NCCL's", id));
   });
+}
+
+std::optional<ncclUniqueId> CommMaking::growing(ncclComm_t parent,
+                                                const ncclUniqueId* given) noexcept {
+  std::optional<ncclUniqueId> id;
+  if (given != nullptr) id = *given;
+  warn_of_failure("cannot open a meeting place", [&] {
+    if (const std::shared_ptr<Comm> comm = known_.open.find(parent)) {
+      const std::optional<ncclUniqueId> made = std::exchange(comm->grow_id(), std::nullopt);
+      if (!id) id = made;
+    }
+    if (id) joining(*id);
+  });
+  return id;
 }
 
 ncclResult_t CommMaking::made_grown(ncclComm_t* handle, ncclComm_t parent, const ncclUniqueId* id,

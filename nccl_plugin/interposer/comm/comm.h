@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -44,6 +45,9 @@ class Comm {
   int size() const { return parts_.size; }
   /// A child's clique is known only when its ranks have talked.
   CommIdentity& identity() { return identity_; }
+  /// By which ranks join those of it, where this rank has made it and none has joined yet. One call
+  /// at a time.
+  std::optional<ncclUniqueId>& grow_id() { return grow_id_; }
 
   CommLifetime& lifetime() { return parts_.lifetime; }
   CommPolicy& policy() { return parts_.policy; }
@@ -84,6 +88,7 @@ class Comm {
   Status prepare_codecs();
 
   CommIdentity identity_;
+  std::optional<ncclUniqueId> grow_id_;
   CommParts parts_;
   CallPlanner planner_{parts_};
   CallStarter starter_{parts_, planner_};
