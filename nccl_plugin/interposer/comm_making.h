@@ -82,7 +82,6 @@ class CommMaking {
   void add_child(ncclComm_t* handle, ncclComm_t parent, const char* name, bool is_heir) noexcept;
   void leave(ncclComm_t* handle, WhyLeft why, LeftComms::State state = LeftComms::State::kReady);
   ncclResult_t add_made(MadeComm made);
-  ncclResult_t establish_or_leave(std::vector<MadeComm>& made);
 
   const ringpressRealNccl& real_;
   const Settings& settings_;

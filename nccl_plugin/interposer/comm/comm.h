@@ -27,6 +27,8 @@ struct CommRank {
 struct CommIdentity {
   std::uint64_t clique = 0;  // All its ranks, and no other communicator, have this number.
   std::string name;          // That the program has given it; empty: none.
+  /// By which ranks join those of it: this rank has made it, and none has joined yet.
+  std::optional<ncclUniqueId> grow_id = std::nullopt;
 };
 
 class Comm {
@@ -45,9 +47,6 @@ class Comm {
   int size() const { return parts_.size; }
   /// A child's clique is known only when its ranks have talked.
   CommIdentity& identity() { return identity_; }
-  /// By which ranks join those of it, where this rank has made it and none has joined yet. One call
-  /// at a time.
-  std::optional<ncclUniqueId>& grow_id() { return grow_id_; }
 
   CommLifetime& lifetime() { return parts_.lifetime; }
   CommPolicy& policy() { return parts_.policy; }
@@ -88,7 +87,6 @@ class Comm {
   Status prepare_codecs();
 
   CommIdentity identity_;
-  std::optional<ncclUniqueId> grow_id_;
   CommParts parts_;
   CallPlanner planner_{parts_};
   CallStarter starter_{parts_, planner_};
