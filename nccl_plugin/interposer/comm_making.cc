@@ -31,6 +31,36 @@ std::string in_full(const char* why, ncclResult_t answer) {
   return answer == ncclSuccess ? why : why + std::to_string(static_cast<int>(answer));
 }
 
+/// Throws before anything is done.
+ncclResult_t establish_or_leave(const ringpressRealNccl& real, const Settings& settings,
+                                Meetings& meetings, KnownComms known, std::vector<MadeComm>& made) {
+  std::vector<NewComm> comms;
+  std::vector<ncclComm_t*> handles;
+  comms.reserve(made.size());
+  handles.reserve(made.size());
+  for (MadeComm& pending : made) {
+    pending.made.handle = *pending.handle;
+    if (pending.made.handle == nullptr || pending.left_because.is_left()) continue;
+    handles.push_back(pending.handle);
+    comms.push_back(std::move(pending.made));
+  }
+  if (!comms.empty()) establish(real, settings, meetings, known, comms);
+  warn_of_failure("cannot count calls", [&] {
+    for (const MadeComm& pending : made) {
+      if (!pending.left_because.is_left()) continue;
+      known.left.add(*pending.handle, pending.left_because, pending.state);
+    }
+  });
+  ncclResult_t result = ncclSuccess;
+  for (std::size_t i = 0; i < comms.size(); ++i) {
+    if (!comms[i].is_refused) continue;
+    result = ncclInvalidArgument;
+    *handles[i] = nullptr;
+    static_cast<void>(real.CommAbort(comms[i].handle));
+  }
+  return result;
+}
+
 }  // namespace
 
 void CommMaking::id_made(ncclUniqueId* id) noexcept {
@@ -146,9 +176,29 @@ void CommMaking::add_child(ncclComm_t* handle, ncclComm_t parent, const char* na
 void CommMaking::grow_id_made(ncclComm_t parent, ncclUniqueId* id) noexcept {
   warn_of_failure("cannot open a meeting place", [&] {
     if (id == nullptr) return;
-    if (known_.open.find(parent) != nullptr) return meetings_.open(id);
+    const std::shared_ptr<Comm> comm = known_.open.find(parent);
+    if (comm != nullptr) {
+      meetings_.open(id);
+      comm->identity().grow_id = *id;
+      return;
+    }
     static_cast<void>(write_refusal("the communicator that grows is plain NCCL's", id));
   });
+}
+
+std::optional<ncclUniqueId> CommMaking::growing(ncclComm_t parent,
+                                                const ncclUniqueId* given) noexcept {
+  std::optional<ncclUniqueId> id;
+  if (given != nullptr) id = *given;
+  warn_of_failure("cannot open a meeting place", [&] {
+    if (const std::shared_ptr<Comm> comm = known_.open.find(parent)) {
+      const std::optional<ncclUniqueId> made =
+          std::exchange(comm->identity().grow_id, std::nullopt);
+      if (!id) id = made;
+    }
+    if (id) joining(*id);
+  });
+  return id;
 }
 
 ncclResult_t CommMaking::made_grown(ncclComm_t* handle, ncclComm_t parent, const ncclUniqueId* id,
@@ -212,38 +262,11 @@ ncclResult_t CommMaking::add_made(MadeComm pending) {
 
 ncclResult_t CommMaking::establish_made(std::vector<MadeComm> made) noexcept {
   ncclResult_t result = ncclSuccess;
-  if (warn_of_failure(kLooking, [&] { result = establish_or_leave(made); })) return result;
+  const bool is_done = warn_of_failure(
+      kLooking, [&] { result = establish_or_leave(real_, settings_, meetings_, known_, made); });
+  if (is_done) return result;
   for (const MadeComm& pending : made) {
     if (pending.made.parent != nullptr) abandon(real_, *pending.handle);
-  }
-  return result;
-}
-
-/// Throws before anything is done.
-ncclResult_t CommMaking::establish_or_leave(std::vector<MadeComm>& made) {
-  std::vector<NewComm> comms;
-  std::vector<ncclComm_t*> handles;
-  comms.reserve(made.size());
-  handles.reserve(made.size());
-  for (MadeComm& pending : made) {
-    pending.made.handle = *pending.handle;
-    if (pending.made.handle == nullptr || pending.left_because.is_left()) continue;
-    handles.push_back(pending.handle);
-    comms.push_back(std::move(pending.made));
-  }
-  if (!comms.empty()) establish(real_, settings_, meetings_, known_, comms);
-  warn_of_failure("cannot count calls", [&] {
-    for (const MadeComm& pending : made) {
-      if (!pending.left_because.is_left()) continue;
-      known_.left.add(*pending.handle, pending.left_because, pending.state);
-    }
-  });
-  ncclResult_t result = ncclSuccess;
-  for (std::size_t i = 0; i < comms.size(); ++i) {
-    if (!comms[i].is_refused) continue;
-    result = ncclInvalidArgument;
-    *handles[i] = nullptr;
-    static_cast<void>(real_.CommAbort(comms[i].handle));
   }
   return result;
 }

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstdint>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "nccl_plugin/interposer/thread_group.h"
@@ -60,8 +61,11 @@ class CommMaking {
   void made_shrunk(ncclComm_t* handle, ncclComm_t parent, const char* name = nullptr) noexcept;
   /// The real library has made an id by which ranks join those of `parent`.
   void grow_id_made(ncclComm_t parent, ncclUniqueId* id) noexcept;
-  /// As made_rank(), on a rank of `parent`, the communicator that has grown. `id`: null on ranks
-  /// that do not have it.
+  /// Before the real library grows `parent`, on a rank of it: the id, where this rank has one. A
+  /// program may keep it back (`given` is null) even where it was made. As joining().
+  std::optional<ncclUniqueId> growing(ncclComm_t parent, const ncclUniqueId* given) noexcept;
+  /// As made_rank(), on a rank of `parent`, the communicator that has grown. `id`: what growing()
+  /// gave; null: another rank has it.
   ncclResult_t made_grown(ncclComm_t* handle, ncclComm_t parent, const ncclUniqueId* id,
                           const char* name) noexcept;
   /// One that nobody waits for: it may still be in the making, here and at the end of the group.
@@ -78,7 +82,6 @@ class CommMaking {
   void add_child(ncclComm_t* handle, ncclComm_t parent, const char* name, bool is_heir) noexcept;
   void leave(ncclComm_t* handle, WhyLeft why, LeftComms::State state = LeftComms::State::kReady);
   ncclResult_t add_made(MadeComm made);
-  ncclResult_t establish_or_leave(std::vector<MadeComm>& made);
 
   const ringpressRealNccl& real_;
   const Settings& settings_;

@@ -1,5 +1,6 @@
 // The functions that the shim calls in place of NCCL's. Each does the thing by the real library,
 // and tells the engine.
+#include <optional>
 #include <utility>
 
 #include "nccl_plugin/interposer/engine.h"
@@ -43,17 +44,24 @@ ncclResult_t tell(ncclResult_t result, const ncclConfig_t* config, ncclComm_t* c
   return answer != ncclSuccess ? answer : result;
 }
 
+/// Where this rank will not meet the others, as its communicator has failed or nobody waits for it,
+/// they are told.
+void tell_others(const ncclUniqueId& id, ncclResult_t result, const ncclConfig_t* config,
+                 const char* failed) {
+  if (result != ncclSuccess && result != ncclInProgress) {
+    engine->making().not_joined(id, failed, result);
+  } else if (is_nonblocking(result, config)) {
+    engine->making().not_joined(id, kNonblockingText, ncclSuccess);
+  }
+}
+
 /// A communicator of an id: `make` has the real library make it.
 template <typename Make>
 ncclResult_t init_rank(const ncclUniqueId& id, const ncclConfig_t* config, ncclComm_t* comm,
                        Make&& make) {
   engine->making().joining(id);
   const ncclResult_t result = std::forward<Make>(make)();
-  if (result != ncclSuccess && result != ncclInProgress) {
-    engine->making().not_joined(id, "its ncclCommInit answers ", result);
-  } else if (is_nonblocking(result, config)) {
-    engine->making().not_joined(id, kNonblockingText, ncclSuccess);
-  }
+  tell_others(id, result, config, "its ncclCommInit answers ");
   return tell(result, config, comm,
               [&] { return engine->making().made_rank(comm, id, name_in(config)); });
 }
@@ -124,13 +132,12 @@ ncclResult_t comm_grow(ncclComm_t comm, int size, const ncclUniqueId* id, int ra
   if (comm == nullptr) return id == nullptr ? make() : init_rank(*id, config, made, make);
   const ncclResult_t expected = engine->making().expect_child();
   if (expected != ncclSuccess) return expected;
-  if (id != nullptr) engine->making().joining(*id);
+  const std::optional<ncclUniqueId> known = engine->making().growing(comm, id);
   const ncclResult_t result = make();
-  if (id != nullptr && result != ncclSuccess && result != ncclInProgress) {
-    engine->making().not_joined(*id, "its ncclCommGrow answers ", result);
-  }
-  return tell(result, config, made,
-              [&] { return engine->making().made_grown(made, comm, id, name_in(config)); });
+  if (known) tell_others(*known, result, config, "its ncclCommGrow answers ");
+  return tell(result, config, made, [&] {
+    return engine->making().made_grown(made, comm, known ? &*known : nullptr, name_in(config));
+  });
 }
 
 /// The real library refuses calls of one that is suspended.

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,8 @@ struct CommRank {
 struct CommIdentity {
   std::uint64_t clique = 0;  // All its ranks, and no other communicator, have this number.
   std::string name;          // That the program has given it; empty: none.
+  /// By which ranks join those of it: this rank has made it, and none has joined yet.
+  std::optional<ncclUniqueId> grow_id = std::nullopt;
 };
 
 class Comm {

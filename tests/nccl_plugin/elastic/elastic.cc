@@ -195,6 +195,7 @@ class Job {
     order.id = hear(members_[static_cast<std::size_t>(maker)]).id;
     order.size = static_cast<int>(members_.size()) + 1;
     order.rank = -1;
+    order.keeps_id = below(2) == 0;
     tell_all(order);
     order.rank = order.size - 1;
     members_.push_back(start());

@@ -22,6 +22,7 @@ struct Order {
   int rank = 0;
   int size = 0;
   bool revokes = false;
+  bool keeps_id = false;  // Ranks that were there pass none: the real NCCL lets them.
   ncclUniqueId id{};
 };
 

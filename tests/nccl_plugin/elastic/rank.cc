@@ -142,8 +142,8 @@ class Rank {
   void grow(const Order& order) {
     const bool is_new = order.rank >= 0;
     ncclComm_t larger = nullptr;
-    ncclUniqueId id = order.id;
-    check(ncclCommGrow(is_new ? nullptr : comm_, order.size, &id, order.rank, &larger, nullptr),
+    const ncclUniqueId* const id = order.keeps_id && !is_new ? nullptr : &order.id;
+    check(ncclCommGrow(is_new ? nullptr : comm_, order.size, id, order.rank, &larger, nullptr),
           "ncclCommGrow", comm_);
     if (!is_new) check(ncclCommDestroy(comm_), "ncclCommDestroy");
     comm_ = larger;

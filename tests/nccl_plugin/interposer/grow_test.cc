@@ -26,13 +26,13 @@ ncclUniqueId make_grow_id(Job& job, ncclComm_t comm) {
   return id;
 }
 
-/// As the shim's ncclCommGrow(), on a rank that was there.
-ncclComm_t grow(Job& job, ncclComm_t comm, int size, const std::optional<ncclUniqueId>& id) {
+/// As the shim's ncclCommGrow(), on a rank that was there. `given`: by the program.
+ncclComm_t grow(Job& job, ncclComm_t comm, int size, const std::optional<ncclUniqueId>& given) {
   ncclComm_t grown = nullptr;
   ncclUniqueId plain{};
-  if (id) plain = without_place(*id);
-  if (id) job.engine.making().joining(*id);
-  EXPECT_EQ(job.engine.real().CommGrow(comm, size, id ? &plain : nullptr, -1, &grown, nullptr),
+  if (given) plain = without_place(*given);
+  const auto id = job.engine.making().growing(comm, given ? &*given : nullptr);
+  EXPECT_EQ(job.engine.real().CommGrow(comm, size, given ? &plain : nullptr, -1, &grown, nullptr),
             ncclSuccess);
   EXPECT_EQ(job.engine.making().made_grown(&grown, comm, id ? &*id : nullptr, nullptr),
             ncclSuccess);
@@ -78,9 +78,10 @@ ncclComm_t join_named(Job& job, const ncclUniqueId& id, int rank, const char* na
   return comm;
 }
 
-/// Two ranks, then four. The id is made on the rank `maker`. `name`: of the two's communicator.
+/// Two ranks, then four. The id is made on the rank `maker`, which passes it unless it `keeps_id`.
+/// `name`: of the two's communicator.
 void grow_from_two_to_four(Job& job, int maker, bool grown_is_compressed,
-                           const char* name = nullptr) {
+                           const char* name = nullptr, bool keeps_id = false) {
   const ncclUniqueId id = job.make_id();
   ncclUniqueId grow_id{};
   std::barrier has_id(4), two(2), four(4);
@@ -93,7 +94,7 @@ void grow_from_two_to_four(Job& job, int maker, bool grown_is_compressed,
     }
     has_id.arrive_and_wait();
     std::optional<ncclUniqueId> own;
-    if (rank == maker) own = grow_id;
+    if (rank == maker && !keeps_id) own = grow_id;
     const ncclComm_t grown = rank < 2 ? grow(job, comm, 4, own) : join_grown(job, grow_id, 4, rank);
     for (int call = 0; call < 3; ++call) {
       EXPECT_EQ(is_compressed(job, grown, rank, four), grown_is_compressed);
@@ -111,6 +112,20 @@ TEST(InterposerGrow, ItsCallsAreCompressedAsBefore) {
     Job job;
     grow_from_two_to_four(job, maker, true);
   }
+}
+
+/// NVIDIA's example passes no id on any rank that was there.
+TEST(InterposerGrow, TheRankThatMadeTheIdNeedNotPassIt) {
+  for (const int maker : {0, 1}) {
+    Job job;
+    grow_from_two_to_four(job, maker, true, nullptr, true);
+  }
+}
+
+/// Each growth has an id of its own, and one that is used up leads nobody to a wrong place.
+TEST(InterposerGrow, ACommunicatorGrowsTwice) {
+  Job job;
+  for (int time = 0; time < 2; ++time) grow_from_two_to_four(job, time, true, nullptr, time == 0);
 }
 
 /// Those that come do not know it.
