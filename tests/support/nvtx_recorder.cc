@@ -49,8 +49,8 @@ const char* text_of(Handle handle) {
   int length = std::snprintf(line, sizeof line, "%d %ld ", getpid(), syscall(SYS_gettid));
   va_list values;
   va_start(values, format);
-  length += std::vsnprintf(line + length, sizeof line - static_cast<std::size_t>(length), format,
-                           values);
+  length +=
+      std::vsnprintf(line + length, sizeof line - static_cast<std::size_t>(length), format, values);
   va_end(values);
   if (write(file, line, static_cast<std::size_t>(length)) != length) std::abort();
 }

@@ -1,5 +1,5 @@
-// What a tool that shows ranges of NVTX is told of a program's calls: by the library on host memory,
-// and by the preloaded one on a stand-in for NVIDIA's. Ranks are processes.
+// What a tool that shows ranges of NVTX is told of a program's calls: by the library on host
+// memory, and by the preloaded one on a stand-in for NVIDIA's. Ranks are processes.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -29,8 +29,8 @@ struct Record {
   std::set<std::string> domains;  // Of ranges.
   std::set<std::string> processes;
   int created = 0;
-  int open = 0;      // Have no end.
-  int unbegun = 0;   // Have no beginning.
+  int open = 0;     // Have no end.
+  int unbegun = 0;  // Have no beginning.
 
   explicit Record(const std::string& text) {
     std::map<std::string, std::vector<Range>> threads;
@@ -113,21 +113,44 @@ class Nvtx : public ::testing::Test {
   Output output_;
 };
 
-// A call of preload_client's.
-constexpr const char* kCall = "all_reduce 195.3 KiB";
-constexpr const char* kCompressed = "all_reduce 195.3 KiB q4:block=256";
+// Each of the two ranks of preload_client makes four all-reduces of 100003 floats.
+constexpr const char* kCall = "all_reduce 390.6 KiB";
+constexpr const char* kCompressed = "all_reduce 390.6 KiB q4:block=256";
+constexpr long kCalls = 8;
 
 TEST_F(Nvtx, CallsOnHostMemoryAreRangesAndSoAreTheirPhases) {
   const Record record = run_client({on_host_memory()}, "all");
-  expect_record_is_sound(record);
-  EXPECT_TRUE(has_record());
   expect_compressed(Results(output().text));
+  expect_record_is_sound(record);
+  EXPECT_EQ(record.count(kCall, {}), kCalls);
+  EXPECT_EQ(record.count(kCompressed, {kCall}), kCalls);
+  for (const std::string& phase : kPhases) {
+    if (phase == "receive") continue;  // Hardly anything comes in two frames.
+    EXPECT_GE(record.count(phase, {kCall, kCompressed}), kCalls) << phase;
+  }
+  EXPECT_EQ(record.count("all_reduce 400 B none", {"all_reduce 400 B"}), 2);
+  EXPECT_EQ(record.count("broadcast 195.3 KiB none", {"broadcast 195.3 KiB"}), 4);
+  EXPECT_EQ(record.count("reduce_scatter 156.2 KiB", {}), 2) << "a rank's share";
+  for (const Range& range : record.ranges) {
+    const bool is_call = range.name == kCall || range.name == kCompressed;
+    EXPECT_TRUE(!is_call || range.payload == 400012) << range.payload;
+    const bool has_peer = range.name == "send" || range.name == "wait";
+    EXPECT_TRUE(!has_peer || range.payload == 0 || range.payload == 1) << range.payload;
+    EXPECT_TRUE(range.name != "encode" || range.payload == -1) << range.payload;
+  }
 }
 
-TEST_F(Nvtx, PreloadedCallsAreRangesOfWhatTheyAskTheDeviceFor) {
+TEST_F(Nvtx, PreloadedCallsAreRangesOfWhatTheyAskTheStreamFor) {
   const Record record = run_client({preload(SHIM)}, "all");
-  expect_record_is_sound(record);
   expect_compressed(Results(output().text));
+  expect_record_is_sound(record);
+  EXPECT_EQ(record.count(kCall, {}), kCalls);
+  EXPECT_EQ(record.count(kCompressed, {kCall}), kCalls);
+  EXPECT_EQ(record.count("all_reduce 234.4 KiB", {}), 4) << "two of a group";
+  for (const Range& range : record.ranges) {
+    EXPECT_EQ(kPhases.count(range.name), 0u) << "a device does them";
+    EXPECT_FALSE(starts_with(range.name, "broadcast")) << "NCCL has ranges of its own";
+  }
 }
 
 TEST_F(Nvtx, RangesOfCallsThatFailEnd) {
