@@ -9,6 +9,7 @@
 #include "nccl_plugin/session/calls/budget.h"
 #include "nccl_plugin/session/calls/coordinate_scales.h"
 #include "nccl_plugin/session/calls/named_codec.h"
+#include "nccl_plugin/session/live/nvtx_range.h"
 #include "nccl_plugin/session/output_files.h"
 #include "nccl_plugin/session/rules/rule_codecs.h"
 #include "nccl_plugin/session/settings/nccl_variables.h"
@@ -133,6 +134,11 @@ std::vector<std::string> find_notes(const Settings& settings) {
   if (!settings.nccl.debug_file.empty() && !logs_to_file(settings)) {
     notes.push_back("NCCL_DEBUG_FILE=" + settings.nccl.debug_file +
                     ": nothing is written there without NCCL_DEBUG");
+  }
+  if (settings.nvtx && !NvtxDomain::is_built_in()) {
+    notes.emplace_back(
+        "RINGPRESS_NVTX=1: no tool is told of calls, as nvtx3/nvToolsExt.h was not there when this "
+        "was built");
   }
   if (!has_error_feedback(settings)) return notes;
   const std::string on_scales = note_on_scales(settings);

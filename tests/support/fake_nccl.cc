@@ -12,6 +12,7 @@ Settings fake_settings() {
   return parse_settings({{"RINGPRESS", "off"},
                          {"RINGPRESS_TIMEOUT_MS", "30000"},
                          {"RINGPRESS_SOCKET_IFNAME", "lo"},
+                         {"RINGPRESS_NVTX", "0"},
                          {"RINGPRESS_DEBUG", "error"}},
                         nullptr);
 }

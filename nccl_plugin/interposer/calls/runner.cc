@@ -9,6 +9,7 @@
 #include "nccl_plugin/errors/warn_once.h"
 #include "nccl_plugin/interposer/calls/number_exchange.h"
 #include "nccl_plugin/interposer/last_error.h"
+#include "nccl_plugin/session/live/nvtx_range.h"
 #include "ringpress/internal/log.h"
 
 namespace ringpress::nccl_plugin::interposer {
@@ -39,7 +40,27 @@ struct Queue {
   bool is_done() const { return first == calls.size(); }
   const PlannedCall& planned() const { return calls[first]; }
   const Call& call() const { return planned().call; }
+  /// Why it is made by the real library, if it is. Of a call that has begun.
+  const WhyExact& why_exact() const {
+    const bool has_begun = exact_because.reason == ExactReason::kNone;
+    return has_begun ? comm->starter().exact_because() : exact_because;
+  }
+  /// Of a call that has begun.
+  const char* codec() const {
+    const PreparedCodec* const codec = comm->parts().codec_of(call(), planned().decision);
+    const bool is_exact = codec == nullptr || why_exact().reason != ExactReason::kNone;
+    return is_exact ? "none" : codec->of_tensor().specification().c_str();
+  }
 };
+
+void show(const Call& call, NvtxCall* shown) {
+  shown->begin(call.kind, call.count * dtype_size(static_cast<DType>(call.dtype)));
+}
+
+/// Whether a call that may be put off is sent, and with what, is not known yet.
+void show_codec(const Queue& begun, NvtxCall* shown) {
+  if (!begun.planned().may_be_put_off) shown->make_with(begun.codec());
+}
 
 /// All communicators of one clique in this thread.
 class Clique {
@@ -59,9 +80,10 @@ class Clique {
 
   ncclResult_t run() noexcept {
     ncclResult_t result = ncclSuccess;
+    NvtxCall shown(NvtxDomain::find(queues_.front().comm->parts().settings));
     const Status ran = catch_all([&] {
       while (!queues_.empty() && result == ncclSuccess) {
-        result = take_step();
+        result = take_step(&shown);
         std::erase_if(queues_, [](const Queue& queue) { return queue.is_done(); });
       }
       return Status::ok();
@@ -75,8 +97,13 @@ class Clique {
   }
 
  private:
-  ncclResult_t take_step() {
+  /// `shown`: as all its communicators make the same call, what the thread asks for has the ranges
+  /// of the first one's.
+  ncclResult_t take_step(NvtxCall* shown) {
+    const bool begins = queues_.front().running == nullptr;
+    if (begins && shown->is_shown()) show(queues_.front().call(), shown);
     ncclResult_t result = begin_calls();
+    if (result == ncclSuccess && begins && shown->is_shown()) show_codec(queues_.front(), shown);
     if (result != ncclSuccess) return result;
     bool exchanges = false;
     for (Queue& queue : queues_) {
@@ -90,6 +117,7 @@ class Clique {
       result = own(catch_all([&] { return conclude(queue); }));
       if (result != ncclSuccess) return result;
     }
+    if (queues_.front().running == nullptr) shown->end();
     return ncclSuccess;
   }
 
@@ -218,9 +246,7 @@ class Clique {
       RINGPRESS_RETURN_IF_ERROR(queue.running->conclude(queue.step));
     }
     if (++queue.step < queue.running->steps()) return Status::ok();
-    const bool has_begun = queue.exact_because.reason == ExactReason::kNone;
-    const WhyExact& exact_because =
-        has_begun ? queue.comm->starter().exact_because() : queue.exact_because;
+    const WhyExact& exact_because = queue.why_exact();
     const std::chrono::nanoseconds taken = std::chrono::steady_clock::now() - queue.started;
     if (exact_because.reason == ExactReason::kNone) {
       queue.comm->starter().finish(*queue.running, taken);

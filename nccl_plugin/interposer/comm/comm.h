@@ -54,6 +54,7 @@ class Comm {
   ExchangeMemory& exchange() { return *parts_.exchange; }
   CallPlanner& planner() { return planner_; }
   CallStarter& starter() { return starter_; }
+  const CommParts& parts() const { return parts_; }
 
   /// It is in use from now on, whether any of its calls are compressed or not: its line of
   /// statistics is written when it goes, or the process exits, and its step, where RINGPRESS_TRACE
@@ -63,8 +64,6 @@ class Comm {
   void set_groups(const HostGroups& groups);
   /// Makes the rest: codecs and memory for chunks. After hosts and groups are set.
   Status prepare_to_compress();
-  /// As DeviceCodecs::number(), after that.
-  std::int32_t codecs_number() const { return parts_.codecs.number(); }
 
   /// RINGPRESS_TRACE wants to know of its calls.
   bool is_traced() const { return parts_.trace != nullptr; }

@@ -372,7 +372,7 @@ void Establishing::find_ready() {
   std::vector<std::int32_t> able;
   able.reserve(asked.size());
   for (const Candidate* candidate : asked) {
-    able.push_back(candidate->status.is_ok() ? candidate->comm->codecs_number() : 0);
+    able.push_back(candidate->status.is_ok() ? candidate->comm->parts().codecs.number() : 0);
   }
   const std::vector<NumberExchange> answers = ask(asked, able);
   for (std::size_t i = 0; i < asked.size(); ++i) {

@@ -18,8 +18,10 @@ constexpr int kNoPhase = 0;
 }  // namespace
 
 void CallWatch::begin_call(const WatchedCall& call) {
-  std::fill(has_heard_.begin(), has_heard_.end(), false);
-  decision_ = {};
+  std::fill(call_.has_heard.begin(), call_.has_heard.end(), false);
+  call_.decision = {};
+  const bool has_bytes = call.kind != CollectiveKind::kSendRecv;  // (It counts transfers.)
+  call_.nvtx.begin(call.kind, has_bytes ? call.count * dtype_size(call.dtype) : 0);
   const auto now = Clock::now();
   const std::lock_guard lock(mutex_);
   ++activity_.calls;
@@ -28,6 +30,7 @@ void CallWatch::begin_call(const WatchedCall& call) {
 }
 
 void CallWatch::end_call() {
+  call_.nvtx.end();
   const auto now = Clock::now();
   const std::lock_guard lock(mutex_);
   if (keeps_events_) {
@@ -36,25 +39,27 @@ void CallWatch::end_call() {
     event.end = now;
     event.number = activity_.calls;
     event.call = *activity_.call;
-    event.decision = std::move(decision_);
-    const std::size_t more = call_events_.size() + 1;
+    event.decision = std::move(call_.decision);
+    const std::size_t more = call_.events.size() + 1;
     if (events_.size() + more <= kMostEvents) {
       events_.push_back(std::move(event));
-      std::move(call_events_.begin(), call_events_.end(), std::back_inserter(events_));
+      std::move(call_.events.begin(), call_.events.end(), std::back_inserter(events_));
     } else {
       dropped_events_ += more;
     }
-    call_events_.clear();
+    call_.events.clear();
   }
   activity_.call.reset();
 }
 
 void CallWatch::enter(CallPhase phase, int peer, Clock::time_point now) {
+  call_.nvtx.begin_phase(phase, peer);
   phase_.since.store(now.time_since_epoch().count(), std::memory_order_relaxed);
   phase_.of_peer.store((peer + 1) * 256 + static_cast<int>(phase) + 1, std::memory_order_relaxed);
 }
 
 void CallWatch::leave(CallPhase phase, int peer, Clock::time_point begin, Clock::time_point end) {
+  call_.nvtx.end_phase();
   phase_.of_peer.store(kNoPhase, std::memory_order_relaxed);
   const auto taken = std::chrono::duration_cast<std::chrono::nanoseconds>(end - begin).count();
   std::atomic<std::uint64_t>& sum = phases_[static_cast<std::size_t>(phase)];
@@ -62,20 +67,20 @@ void CallWatch::leave(CallPhase phase, int peer, Clock::time_point begin, Clock:
   sum.store(sum.load(std::memory_order_relaxed) + static_cast<std::uint64_t>(taken),
             std::memory_order_relaxed);
   if (!keeps_events_) return;
-  if (!call_events_.empty()) {
-    TimelineEvent& last = call_events_.back();
+  if (!call_.events.empty()) {
+    TimelineEvent& last = call_.events.back();
     if (last.phase == phase && last.peer == peer && begin - last.end < kNear) {
       last.end = end;
       return;
     }
   }
-  if (call_events_.size() >= kMostEventsOfCall) return;
+  if (call_.events.size() >= kMostEventsOfCall) return;
   TimelineEvent event;
   event.begin = begin;
   event.end = end;
   event.phase = phase;
   event.peer = peer;
-  call_events_.push_back(std::move(event));
+  call_.events.push_back(std::move(event));
 }
 
 PhaseTimes CallWatch::phases() const {

@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "nccl_plugin/session/live/nvtx_range.h"
 #include "nccl_plugin/session/live/residual_norms.h"
 #include "ringpress/internal/call_phases.h"
 #include "ringpress/internal/settings.h"
@@ -24,7 +25,7 @@
 
 namespace ringpress::nccl_plugin {
 
-/// True if a setting asks for what calls do while they run.
+/// True if a setting asks for what calls do while they run, to be written.
 inline bool follows_calls(const Settings& settings) {
   return !settings.live.empty() || !settings.prometheus.empty() || !settings.timeline.empty() ||
          settings.dump_signal;
@@ -105,26 +106,28 @@ class CallWatch {
     const Clock::time_point begin_;
   };
 
-  /// `name`: of the communicator.
-  CallWatch(std::string name, int ranks, bool keeps_events)
+  /// `name`: of the communicator. `nvtx` null: calls are no ranges.
+  CallWatch(std::string name, int ranks, bool keeps_events, const NvtxDomain* nvtx = nullptr)
       : name_(std::move(name)),
         keeps_events_(keeps_events),
-        has_heard_(static_cast<std::size_t>(ranks), false) {}
+        call_{NvtxCall(nvtx), std::vector<bool>(static_cast<std::size_t>(ranks)), {}, {}} {}
   CallWatch(const CallWatch&) = delete;
   CallWatch& operator=(const CallWatch&) = delete;
 
   // By the thread that makes calls.
 
+  /// Of the call that is about to be made.
+  void make_with(const char* codec) { call_.nvtx.make_with(codec); }
   /// Of the call that is about to end.
   void decide(const WatchedDecision& decision) {
-    if (keeps_events_) decision_ = decision;
+    if (keeps_events_) call_.decision = decision;
   }
   bool keeps_events() const { return keeps_events_; }
   /// What waiting for a frame of `peer` is: kWait, until one of it has come in this call.
   CallPhase phase_of_wait(int peer) const {
-    return has_heard_[static_cast<std::size_t>(peer)] ? CallPhase::kReceive : CallPhase::kWait;
+    return call_.has_heard[static_cast<std::size_t>(peer)] ? CallPhase::kReceive : CallPhase::kWait;
   }
-  void hear(int peer) { has_heard_[static_cast<std::size_t>(peer)] = true; }
+  void hear(int peer) { call_.has_heard[static_cast<std::size_t>(peer)] = true; }
 
   // By any thread.
 
@@ -138,6 +141,14 @@ class CallWatch {
   std::uint64_t take_events(std::vector<TimelineEvent>* events);
 
  private:
+  /// What is known of a call only in the thread that makes it.
+  struct OwnCall {
+    NvtxCall nvtx;
+    std::vector<bool> has_heard;  // By rank.
+    WatchedDecision decision;
+    std::vector<TimelineEvent> events;
+  };
+
   /// That the call is in, and since when.
   struct CurrentPhase {
     std::atomic<int> of_peer{0};       // (peer + 1) * 256 + phase + 1; 0: none.
@@ -155,10 +166,7 @@ class CallWatch {
   CurrentPhase phase_;
   ResidualNorms norms_;
 
-  // Of the thread that makes calls.
-  std::vector<bool> has_heard_;  // By rank, in this call.
-  WatchedDecision decision_;
-  std::vector<TimelineEvent> call_events_;
+  OwnCall call_;
 
   mutable std::mutex mutex_;  // Of what follows.
   Activity activity_;         // But for its phase.

@@ -29,7 +29,7 @@ std::size_t character_bytes(std::string_view text) {
   return is_overlong || is_none ? 0 : bytes;
 }
 
-void append_character(std::string_view character, std::string* json) {
+void append_json(std::string_view character, std::string* json) {
   const auto byte = static_cast<unsigned char>(character[0]);
   if (byte < 0x20) {
     char escape[8];
@@ -41,15 +41,27 @@ void append_character(std::string_view character, std::string* json) {
   *json += character;
 }
 
+/// A byte that begins no character of UTF-8 is a question mark.
+template <typename Use>
+void for_each_character(std::string_view text, Use&& use) {
+  while (!text.empty()) {
+    const std::size_t bytes = character_bytes(text);
+    use(bytes == 0 ? "?" : text.substr(0, bytes));
+    text.remove_prefix(bytes == 0 ? 1 : bytes);
+  }
+}
+
 }  // namespace
+
+std::string utf8(std::string_view text) {
+  std::string known;
+  for_each_character(text, [&](std::string_view character) { known += character; });
+  return known;
+}
 
 std::string json_quoted(std::string_view text) {
   std::string json = "\"";
-  while (!text.empty()) {
-    const std::size_t bytes = character_bytes(text);
-    append_character(bytes == 0 ? "?" : text.substr(0, bytes), &json);
-    text.remove_prefix(bytes == 0 ? 1 : bytes);
-  }
+  for_each_character(text, [&](std::string_view character) { append_json(character, &json); });
   return json + "\"";
 }
 

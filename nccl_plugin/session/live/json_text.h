@@ -12,7 +12,9 @@
 
 namespace ringpress::nccl_plugin {
 
-/// `text` as JSON. Bytes that are no UTF-8 become question marks.
+/// Bytes that are no UTF-8 become question marks.
+std::string utf8(std::string_view text);
+/// The same as JSON.
 std::string json_quoted(std::string_view text);
 /// At most nine digits, which JSON can hold whatever the value: no number becomes 0.
 std::string json_number(double value);

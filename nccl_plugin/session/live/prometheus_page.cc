@@ -20,10 +20,11 @@ namespace {
 
 using LabelList = std::vector<std::pair<const char*, std::string>>;
 
-/// In a value of a label, three characters are written otherwise.
+/// In a value of a label, three characters are written otherwise. A page of which one value is no
+/// UTF-8 is refused as a whole.
 std::string label_value(const std::string& text) {
   std::string value;
-  for (const char c : text) {
+  for (const char c : utf8(text)) {
     if (c == '\\' || c == '"') value += '\\';
     value += c == '\n' ? std::string("\\n") : std::string(1, c);
   }

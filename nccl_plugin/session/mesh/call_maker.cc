@@ -187,7 +187,9 @@ PreparedCall CallMaker::prepare_decided(const Decision& decision, const NamedCod
   call.context.pre_multiplied = reduction.pre_multiplied;
   call.context.input_scale = reduction.input_scale;
   call.context.random_seed = session_.settings.seed;
-  if (session_.watch != nullptr) call.sent_before = session_.mesh->counters().sent_bytes;
+  if (session_.watch == nullptr) return call;
+  call.sent_before = session_.mesh->counters().sent_bytes;
+  session_.watch->make_with(codec.codec->specification().c_str());
   return call;
 }
 

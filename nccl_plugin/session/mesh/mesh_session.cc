@@ -20,14 +20,16 @@ CommShape shape_of(const Mesh& mesh, const Settings& settings) {
 }
 
 std::unique_ptr<CallWatch> watch_of(const Mesh& mesh, const Settings& settings) {
-  if (!follows_calls(settings)) return nullptr;
+  const NvtxDomain* const nvtx = NvtxDomain::find(settings);
+  if (!follows_calls(settings) && nvtx == nullptr) return nullptr;
   std::string name = settings.comm_name.value_or("");
   if (name.empty()) {
     char number[16];
     std::snprintf(number, sizeof number, "%08x", static_cast<unsigned>(mesh.root_word()));
     name = number;
   }
-  return std::make_unique<CallWatch>(std::move(name), mesh.size(), !settings.timeline.empty());
+  return std::make_unique<CallWatch>(std::move(name), mesh.size(), !settings.timeline.empty(),
+                                     nvtx);
 }
 
 std::unique_ptr<Mesh> watched(std::unique_ptr<Mesh> mesh, CallWatch* watch) {

@@ -60,6 +60,19 @@ gtest_discover_tests(preload_test DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 300)
 ringpress_label(preload_test
   not_tsan Preload.ARingGoes* Preload.RanksOfAHost* Preload.TopkTakesItsForm* */EveryWay.*)
 
+# The programs that a tool is told of are those above.
+if(RINGPRESS_HAVE_NVTX)
+  add_executable(nvtx_test session/live/nvtx_test.cc)
+  target_include_directories(nvtx_test PRIVATE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/include)
+  target_link_libraries(nvtx_test PRIVATE nlohmann_json::nlohmann_json GTest::gtest_main)
+  target_compile_definitions(nvtx_test PRIVATE
+    NVTX_RECORDER="$<TARGET_FILE:nvtx_recorder>" FAKE_NCCL="$<TARGET_FILE:fake_nccl>"
+    SHIM="$<TARGET_FILE:ringpress_preload>" CLIENT="$<TARGET_FILE:preload_client>"
+    HOST_FOLDER="$<TARGET_FILE_DIR:ringpress>/host")
+  add_dependencies(nvtx_test nvtx_recorder fake_nccl preload_client ringpress ringpress_preload)
+  gtest_discover_tests(nvtx_test DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 300)
+endif()
+
 # The same job on the real NCCL's stand-in, preloaded.
 if(NOT RINGPRESS_SANITIZE)
   add_executable(elastic_preloaded elastic/elastic.cc elastic/rank.cc)

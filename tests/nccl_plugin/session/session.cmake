@@ -87,9 +87,22 @@ if(NOT RINGPRESS_SANITIZE)
   gtest_discover_tests(steady_state_test DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 120)
 endif()
 
+# A tool that shows ranges of NVTX.
+if(RINGPRESS_HAVE_NVTX)
+  add_library(nvtx_recorder SHARED ../support/nvtx_recorder.cc)
+  target_include_directories(nvtx_recorder SYSTEM PRIVATE ${RINGPRESS_NVTX_INCLUDE})
+  target_compile_options(nvtx_recorder PRIVATE -fno-sanitize=all)
+  target_link_options(nvtx_recorder PRIVATE -fno-sanitize=all)
+endif()
+if(RINGPRESS_HAVE_NVTX AND TARGET steady_state_test)
+  target_compile_definitions(steady_state_test PRIVATE NVTX_RECORDER="$<TARGET_FILE:nvtx_recorder>")
+  add_dependencies(steady_state_test nvtx_recorder)
+endif()
+
 # What is written while programs run: by a thread that their processes keep, so by no other test's.
 find_package(nlohmann_json REQUIRED)
-add_executable(live_test session/live/live_files_test.cc session/live/live_test.cc)
+add_executable(live_test session/live/live_files_test.cc session/live/live_test.cc
+                         session/live/promtool_test.cc)
 target_link_libraries(live_test PRIVATE ringpress_session ringpress_test_tensors
                       nlohmann_json::nlohmann_json GTest::gtest_main Threads::Threads)
 gtest_discover_tests(live_test DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 120)

@@ -92,10 +92,12 @@ std::string count_calls(Communicator* communicator) {
 
 class SteadyState : public ::testing::TestWithParam<Case> {};
 
-TEST_P(SteadyState, AllocatesNothingAndLocksNothing) {
-  const Case& c = GetParam();
+/// `tool` not null: it is told of calls.
+void expect_steady_state(const Case& c, const char* tool) {
   IdExchange ids(c.size);
   const auto reports = run_peers(PeerKind::kProcesses, c.size, [&](int rank) -> std::string {
+    if (tool != nullptr) setenv("NVTX_INJECTION64_PATH", tool, 1);
+    setenv("NVTX_RECORD", "/dev/null", 1);
     const Settings settings = parse_settings({{"RINGPRESS_CODEC", c.codec},
                                               {"RINGPRESS_ALGO", c.algorithm},
                                               {"RINGPRESS_SOCKET_IFNAME", "lo"},
@@ -110,6 +112,10 @@ TEST_P(SteadyState, AllocatesNothingAndLocksNothing) {
   for (const PeerReport& report : reports) {
     EXPECT_EQ(report.text, "0 allocations, 0 socket calls under a lock");
   }
+}
+
+TEST_P(SteadyState, AllocatesNothingAndLocksNothing) {
+  expect_steady_state(GetParam(), nullptr);
 }
 
 std::vector<Case> cases() {
@@ -137,6 +143,12 @@ std::vector<Case> cases() {
 
 INSTANTIATE_TEST_SUITE_P(Codecs, SteadyState, ::testing::ValuesIn(cases()),
                          [](const auto& instance) { return instance.param.name; });
+
+#ifdef NVTX_RECORDER
+TEST(SteadyStateAlone, RangesOfNvtxAllocateNothingEither) {
+  expect_steady_state({"", "q4:block=128,grid=minmax", "sra", 2}, NVTX_RECORDER);
+}
+#endif
 
 /// RINGPRESS_CODEC=auto between processes that are hosts of their own, as NCCL is told of such.
 /// Calls after the trials, among them those that begin with an announcement.

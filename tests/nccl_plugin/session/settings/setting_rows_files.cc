@@ -1,6 +1,7 @@
 // Settings that name files, and what is written to these.
 #include <algorithm>
 #include <csignal>
+#include <cstdlib>
 #include <filesystem>
 #include <set>
 #include <string>
@@ -79,6 +80,22 @@ std::string observe_signal(const Variable& tested) {
   return run_peers(PeerKind::kProcesses, 1, run)[0].text;
 }
 
+#ifdef NVTX_RECORDER
+/// What a tool is told of a job's calls.
+std::string observe_ranges(const Variable& tested) {
+  SettingFolder::get().remove("ranges");
+  const SettingJob job = with_settings(job_with("q4"), {tested});
+  const auto run = [&job](int) {
+    setenv("NVTX_INJECTION64_PATH", NVTX_RECORDER, 1);
+    setenv("NVTX_RECORD", SettingFolder::get().path("ranges").c_str(), 1);
+    return run_setting_job(job).failure;
+  };
+  EXPECT_EQ(run_peers(PeerKind::kProcesses, 1, run)[0].text, "");
+  const bool has_ranges = SettingFolder::get().read("ranges").find(" push ") != std::string::npos;
+  return has_ranges ? "there are ranges" : "there are none";
+}
+#endif
+
 }  // namespace
 
 std::vector<SettingRow> rows_of_files() {
@@ -92,6 +109,9 @@ std::vector<SettingRow> rows_of_files() {
       {"RINGPRESS_LIVE_SECONDS", "0.001", "1000", observe_number_of_lines},
       {"RINGPRESS_LIVE_MAX_BYTES", "4K", "1G", observe_old_file},
       {"RINGPRESS_DUMP_SIGNAL", "0", "1", observe_signal},
+#ifdef NVTX_RECORDER
+      {"RINGPRESS_NVTX", "0", "1", observe_ranges},
+#endif
       {"RINGPRESS_TRACE", first, second, observe_files_of_codec},
       {"RINGPRESS_CACHE", first, second, observe_files_of_automatic_mode},
       {"RINGPRESS_TUNING_LOG", first, second, observe_files_of_automatic_mode},

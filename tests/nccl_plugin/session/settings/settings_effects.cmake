@@ -17,6 +17,11 @@ target_compile_definitions(settings_effects_test PRIVATE
   OPENING_CLIENT="$<TARGET_FILE:preload_client_dlopen>"
   RINGPRESS_LIBRARY="$<TARGET_FILE:ringpress>" RINGPRESS_PLUGIN="$<TARGET_FILE:ringpress_plugin>"
   FAKE_NET="${CMAKE_CURRENT_BINARY_DIR}/libnccl-net-fake7to12.so")
+if(RINGPRESS_HAVE_NVTX)
+  target_compile_definitions(settings_effects_test PRIVATE
+    NVTX_RECORDER="$<TARGET_FILE:nvtx_recorder>")
+  add_dependencies(settings_effects_test nvtx_recorder)
+endif()
 if(RINGPRESS_SANITIZE)
   target_compile_definitions(settings_effects_test PRIVATE RINGPRESS_SANITIZED)
 endif()
