@@ -7,7 +7,7 @@ import sysconfig
 import tempfile
 import traceback
 
-LIMIT = 240  # Seconds. A rank that hangs is a fault, on a busy machine too.
+LIMIT = 600  # Seconds. A rank that hangs is a fault, on a busy machine too.
 
 
 def _rank_main(function, rank, size, folder, results):

@@ -152,11 +152,14 @@ std::string observe_decisions(const std::vector<Variable>& variables) {
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
     return door::nccl_in_streams().Send(data, count, dtype, peer, comm, stream);
   };
-  std::vector<Variable> all = {{"RINGPRESS_CODEC", "auto"}, {"RINGPRESS_GRADIENTS", "all"}};
+  // Small ones: kernels take long on fibers.
+  std::vector<Variable> all = {{"RINGPRESS_CODEC", "auto"},
+                               {"RINGPRESS_GRADIENTS", "all"},
+                               {"RINGPRESS_MIN_BYTES", "4K"}};
   all.insert(all.end(), variables.begin(), variables.end());
   const auto reduce = [&](const std::shared_ptr<door::Comm>& comm, int rank) {
     const cudaStream_t stream = door::make_stream();
-    std::vector<float> values = door::make_values(rank, 20000);
+    std::vector<float> values = door::make_values(rank, 4000);
     for (int call = 0; call < 40; ++call) {
       door::PlannedCall planned{{CollectiveKind::kAllReduce, values.data(), values.data(),
                                  values.size(), ncclFloat32, ncclAvg, comm->handle(), stream}};
