@@ -77,7 +77,7 @@ awk '/^```c$/ { open = 1; next } /^```/ { open = 0 } open' nccl_plugin/host/usin
   echo 'ringpress --version; all_reduce_perf --ranks 2 -b 1M -e 1M -n 3 --codec q4 --plot sizes.html'
 } >"$root/ringpress/walk.sh"
 lines=$(grep -c '' "$root/ringpress/walk.sh")
-[[ $lines -ge 15 ]] || { cat "$root/ringpress/walk.sh"; die "README.md has other headings than this script looks for"; }
+[[ $lines -ge 14 ]] || { cat "$root/ringpress/walk.sh"; die "README.md has other headings than this script looks for"; }
 
 step "README.md's commands in it"
 # shellcheck disable=SC2016  # It is a shell inside that expands them.

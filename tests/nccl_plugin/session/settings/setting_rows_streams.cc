@@ -153,9 +153,8 @@ std::string observe_decisions(const std::vector<Variable>& variables) {
     return door::nccl_in_streams().Send(data, count, dtype, peer, comm, stream);
   };
   // Small ones: kernels take long on fibers.
-  std::vector<Variable> all = {{"RINGPRESS_CODEC", "auto"},
-                               {"RINGPRESS_GRADIENTS", "all"},
-                               {"RINGPRESS_MIN_BYTES", "4K"}};
+  std::vector<Variable> all = {
+      {"RINGPRESS_CODEC", "auto"}, {"RINGPRESS_GRADIENTS", "all"}, {"RINGPRESS_MIN_BYTES", "4K"}};
   all.insert(all.end(), variables.begin(), variables.end());
   const auto reduce = [&](const std::shared_ptr<door::Comm>& comm, int rank) {
     const cudaStream_t stream = door::make_stream();
