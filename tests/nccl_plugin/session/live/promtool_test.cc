@@ -94,7 +94,7 @@ TEST_F(Promtool, RefusesWhatIsNoPage) {
 }
 
 TEST_F(Promtool, TakesThePagesOfAJob) {
-  constexpr std::size_t kCount = 50000;
+  constexpr std::size_t kPageCount = 50000;
   std::vector<Settings> settings;
   for (int rank = 0; rank < 3; ++rank) {
     settings.push_back(testing::settings_with({{"RINGPRESS_CODEC", "q4"},
@@ -105,11 +105,11 @@ TEST_F(Promtool, TakesThePagesOfAJob) {
   // Of each process there is one page: ranks that are threads share it.
   const std::string name = std::to_string(getpid()) + ".prom";
   const auto outcomes = testing::run_communicators(settings, [&](Communicator* communicator) {
-    const auto gradient = testing::random_gradient(kCount, 1, communicator->rank());
-    std::vector<float> sum(kCount);
+    const auto gradient = testing::random_gradient(kPageCount, 1, communicator->rank());
+    std::vector<float> sum(kPageCount);
     for (float is_enough = 0; is_enough == 0;) {
       RINGPRESS_RETURN_IF_ERROR(
-          communicator->all_reduce(gradient.data(), sum.data(), kCount, DType::kFloat32, {}));
+          communicator->all_reduce(gradient.data(), sum.data(), kPageCount, DType::kFloat32, {}));
       const std::string page = folder().read(name);
       const bool has_all = page.find("codec=\"q4") != std::string::npos &&
                            page.find("rank=\"2\"") != std::string::npos;
