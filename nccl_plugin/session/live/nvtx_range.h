@@ -39,7 +39,7 @@ class NvtxDomain {
 };
 
 /// The ranges of a thread's call: the whole of it, such as "all_reduce 4 MiB", and in that, once it
-/// has a codec, how it is made: "all_reduce 4 MiB q4:block=256". `domain` null: nothing.
+/// has a codec, how it is made: "all_reduce 4 MiB q4:block=128". `domain` null: nothing.
 class NvtxCall {
  public:
   explicit NvtxCall(const NvtxDomain* domain) : domain_(domain) {}
