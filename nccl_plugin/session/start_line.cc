@@ -3,6 +3,7 @@
 #include <atomic>
 #include <memory>
 
+#include "nccl_plugin/session/calls/comm_shape.h"
 #include "nccl_plugin/session/rules/rule_codecs.h"
 #include "nccl_plugin/session/settings/budget_error.h"
 #include "ringpress/internal/decision.h"
@@ -13,16 +14,6 @@
 
 namespace ringpress::nccl_plugin {
 namespace {
-
-/// A large gradient, which no rule is for.
-PlanRequest large_gradient(int ranks, bool crosses_hosts) {
-  PlanRequest request;
-  request.count = std::size_t{1} << 40;
-  request.world = ranks;
-  request.crosses_hosts = crosses_hosts;
-  request.call_class = CallClass::kGradient;
-  return request;
-}
 
 std::string describe_exact(const WhyExact& why) {
   if (why.reason == ExactReason::kOneHost) {
@@ -77,7 +68,10 @@ std::string describe_start(const CallSettings& settings, int ranks, bool crosses
   CallSettings of_most_calls = settings;
   of_most_calls.rule_list.clear();
   const std::unique_ptr<Planner> planner = tuner::make_planner(of_most_calls);
-  const Decision decision = planner->plan(large_gradient(ranks, crosses_hosts));
+  CommShape comm;
+  comm.world = ranks;
+  comm.crosses_hosts = crosses_hosts;
+  const Decision decision = planner->plan(largest_request(comm));
   return who + describe(settings, decision) + describe_rules(settings);
 }
 

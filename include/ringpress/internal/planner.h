@@ -28,8 +28,7 @@ struct PlanRequest {
                                   // compress anything else.
   bool may_gather = false;  // All-gathers may be lossy: RINGPRESS_ALL_GATHER, at a door that can.
   int ranks_per_host = 0;   // The same on every host, and `hier` is at hand; else 0.
-  bool in_streams =
-      false;  // A call is work in streams: all go by one algorithm there, or by `hier`.
+  bool in_streams = false;  // Calls are work in streams: all by one algorithm there, or by `hier`.
   // What only rules ask about: of the program's communicator, of which `world` may be a part. 0:
   // not known.
   int comm_nodes = 0;
