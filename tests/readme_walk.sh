@@ -37,6 +37,9 @@ block() {
     open' README.md
 }
 
+# symptom COMMAND: a command of the table of symptoms.
+symptom() { sed -n '/^## If something is wrong/,/^## /s/.*`\(ringpress '"$1"' [^`]*\)`.*/\1/p' README.md; }
+
 root=$(mktemp -d /var/tmp/readme_walk.XXXXXX)
 finish() {
   if [[ $keep -eq 1 ]]; then echo "the root is $root"; else rm -rf --one-file-system "$root"; fi
@@ -73,7 +76,8 @@ awk '/^```c$/ { open = 1; next } /^```/ { open = 0 } open' nccl_plugin/host/usin
   # The job is to be told of, and to compress between ranks of one host.
   block "Quick start" 1 | grep '^ringpress run --door C' | sed 's/--door C/--door C --codec q4 --report job/'
   block "Quick start" 1 | grep '^ringpress report job'
-  block "If something is wrong" 1
+  symptom doctor | sed 's/torchrun/.\/program/'
+  symptom explain
   echo 'ringpress --version; all_reduce_perf --ranks 2 -b 1M -e 1M -n 3 --codec q4 --plot sizes.html'
 } >"$root/ringpress/walk.sh"
 lines=$(grep -c '' "$root/ringpress/walk.sh")

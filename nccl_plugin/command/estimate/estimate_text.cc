@@ -6,6 +6,7 @@
 
 #include "nccl_plugin/command/doors.h"
 #include "nccl_plugin/command/estimate/estimate.h"
+#include "ringpress/internal/algorithms.h"
 
 namespace ringpress::nccl_plugin::command {
 namespace {
