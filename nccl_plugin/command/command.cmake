@@ -98,5 +98,10 @@ if(RINGPRESS_COMMAND)
   set_target_properties(ringpress_command PROPERTIES OUTPUT_NAME ringpress
                         RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/perf)
   target_link_libraries(ringpress_command PRIVATE ringpress_command_parts CLI11::CLI11 fmt::fmt)
+  if(NOT RINGPRESS_SANITIZE)
+    # Its codecs are those of the library.
+    target_sources(ringpress_command PRIVATE $<TARGET_OBJECTS:ringpress_opened_factory>)
+    add_dependencies(ringpress_command ringpress)
+  endif()
   ringpress_install(ringpress_command ${CMAKE_INSTALL_BINDIR})
 endif()
