@@ -30,8 +30,12 @@ struct Span {
   std::size_t count = 0;
 };
 
+// What does not depend on the reduction is not inlined: all reductions of a type share one copy of
+// it. A call for a whole tile of elements takes no time that could be seen.
+
 template <typename T>
-inline void load_tile(const void* array, Span span, double scale, Wide<T>* HWY_RESTRICT values) {
+HWY_NOINLINE void load_tile(const void* array, Span span, double scale,
+                            Wide<T>* HWY_RESTRICT values) {
   for (std::size_t i = 0; i < span.count; ++i) {
     values[i] = core::load_wide<T>(array, span.first + i);
   }
@@ -41,14 +45,14 @@ inline void load_tile(const void* array, Span span, double scale, Wide<T>* HWY_R
 }
 
 template <typename T>
-inline void store_tile(const Wide<T>* HWY_RESTRICT values, Span span, void* array) {
+HWY_NOINLINE void store_tile(const Wide<T>* HWY_RESTRICT values, Span span, void* array) {
   for (std::size_t i = 0; i < span.count; ++i) {
     core::store_wide<T>(array, span.first + i, values[i]);
   }
 }
 
 template <typename T>
-inline void divide_tile(std::size_t divisor, std::size_t count, T* HWY_RESTRICT values) {
+HWY_NOINLINE void divide_tile(std::size_t divisor, std::size_t count, T* HWY_RESTRICT values) {
   for (std::size_t i = 0; i < count; ++i) values[i] = core::divide(values[i], divisor);
 }
 
@@ -104,16 +108,21 @@ inline void run(const NoneParameters& parameters, const Args& args) {
   }
 }
 
+template <typename T>
+HWY_NOINLINE void encode_scaled(const EncodeArgs& args) {
+  alignas(64) Wide<T> tile[kTileElements];
+  for (std::size_t first = 0; first < args.count; first += kTileElements) {
+    const Span span{first, std::min(kTileElements, args.count - first)};
+    load_tile<T>(args.values, span, args.input_scale, tile);
+    store_tile<T>(tile, span, args.wire);
+    if (args.decoded != nullptr) store_tile<T>(tile, span, args.decoded);
+  }
+}
+
 struct EncodeScaled {
   template <typename T, ReduceOp>
   static void run(const NoneParameters&, const EncodeArgs& args) {
-    alignas(64) Wide<T> tile[kTileElements];
-    for (std::size_t first = 0; first < args.count; first += kTileElements) {
-      const Span span{first, std::min(kTileElements, args.count - first)};
-      load_tile<T>(args.values, span, args.input_scale, tile);
-      store_tile<T>(tile, span, args.wire);
-      if (args.decoded != nullptr) store_tile<T>(tile, span, args.decoded);
-    }
+    encode_scaled<T>(args);
   }
 };
 
