@@ -34,8 +34,7 @@ struct Span {
 // it. A call for a whole tile of elements takes no time that could be seen.
 
 template <typename T>
-HWY_NOINLINE void load_tile(const void* array, Span span, double scale,
-                            Wide<T>* HWY_RESTRICT values) {
+inline void load_tile(const void* array, Span span, double scale, Wide<T>* HWY_RESTRICT values) {
   for (std::size_t i = 0; i < span.count; ++i) {
     values[i] = core::load_wide<T>(array, span.first + i);
   }
@@ -45,7 +44,7 @@ HWY_NOINLINE void load_tile(const void* array, Span span, double scale,
 }
 
 template <typename T>
-HWY_NOINLINE void store_tile(const Wide<T>* HWY_RESTRICT values, Span span, void* array) {
+inline void store_tile(const Wide<T>* HWY_RESTRICT values, Span span, void* array) {
   for (std::size_t i = 0; i < span.count; ++i) {
     core::store_wide<T>(array, span.first + i, values[i]);
   }
@@ -108,6 +107,9 @@ inline void run(const NoneParameters& parameters, const Args& args) {
   }
 }
 
+// Where many ranks' values are added, what does not depend on the reduction is not inlined: all
+// reductions of a type share one copy.
+
 template <typename T>
 HWY_NOINLINE void encode_scaled(const EncodeArgs& args) {
   alignas(64) Wide<T> tile[kTileElements];
@@ -158,14 +160,20 @@ struct DecodeAddEncode {
         reduce_tile<kOp>(part, span.count, sum);
       }
       if (args.divisor != 1) divide_tile(args.divisor, span.count, sum);
-      if (args.wire != nullptr) store_tile<T>(sum, span, args.wire);
-      if (args.decoded != nullptr) store_tile<T>(sum, span, args.decoded);
+      store_results<T>(args, span, sum);
     }
   }
 
   template <typename T>
-  static void load_operand(const DecodeAddEncodeArgs& args, std::size_t position, Span span,
-                           Wide<T>* values) {
+  static HWY_NOINLINE void store_results(const DecodeAddEncodeArgs& args, Span span,
+                                         const Wide<T>* sum) {
+    if (args.wire != nullptr) store_tile<T>(sum, span, args.wire);
+    if (args.decoded != nullptr) store_tile<T>(sum, span, args.decoded);
+  }
+
+  template <typename T>
+  static HWY_NOINLINE void load_operand(const DecodeAddEncodeArgs& args, std::size_t position,
+                                        Span span, Wide<T>* values) {
     if (position == args.own_position) {
       load_tile<T>(args.values, span, args.input_scale, values);
     } else {
