@@ -396,7 +396,7 @@ void judge_by_codecs(Part part, const Surroundings& all, Findings* findings) {
   try {
     part(all, findings);
   } catch (const std::runtime_error& error) {
-    add(findings, Level::kProblem, "settings", error.what());
+    add(findings, Level::kProblem, "settings", error.what(), "build or install all of it again");
   }
 }
 
