@@ -55,7 +55,8 @@ namespace ringpress::compress_kernels {
   FUNCTION(make_cuda_device)
 
 struct FactoryTable {
-#define RINGPRESS_MEMBER(NAME) decltype(&::ringpress::compress_kernels::NAME) NAME;
+#define RINGPRESS_MEMBER(NAME) \
+  decltype(&::ringpress::compress_kernels::NAME) NAME;  // NOLINT(bugprone-macro-parentheses)
   RINGPRESS_FACTORY_FUNCTIONS(RINGPRESS_MEMBER)
 #undef RINGPRESS_MEMBER
 };

@@ -33,7 +33,7 @@ fs::path own_folder() {
 fs::path find_library() {
   const fs::path folder = own_folder();
   for (const char* const place : kFolders) {
-    const fs::path path = (folder / place / RINGPRESS_LIBRARY_FILE).lexically_normal();
+    fs::path path = (folder / place / RINGPRESS_LIBRARY_FILE).lexically_normal();
     std::error_code error;
     if (fs::exists(path, error)) return path;
   }
