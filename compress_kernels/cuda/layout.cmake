@@ -14,7 +14,7 @@ if(CMAKE_SCRIPT_MODE_FILE)
   return()
 endif()
 
-set(parts agreement codec device projection status types)
+set(parts agreement codec cost_model device error_tables projection status types)
 list(TRANSFORM parts PREPEND ${PROJECT_SOURCE_DIR}/include/ringpress/internal/)
 list(TRANSFORM parts APPEND .h)
 file(GLOB headers CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.h ${CMAKE_CURRENT_SOURCE_DIR}/*/*.h

@@ -72,8 +72,9 @@ add_library(ringpress_command_parts STATIC
   command/schedule/schedule.cc
   command/schedule/svg.cc
 )
-# What reads files and writes reports takes long to compile, and its speed is not looked at.
-target_compile_options(ringpress_command_parts PRIVATE -O0)
+# The speed of what reads files and writes reports is not looked at, its size is.
+target_compile_options(ringpress_command_parts PRIVATE -Os)
+ringpress_in_sections(ringpress_command_parts ringpress_terminal)
 # Hundreds of thousands of live lines are read.
 set_source_files_properties(command/report/input_files.cc command/report/rank_lines.cc
                             PROPERTIES COMPILE_OPTIONS -O2)
@@ -94,9 +95,14 @@ if(RINGPRESS_COMMAND)
                                    command/line/report_line.cc
                                    command/line/run_line.cc
                                    command/line/schedule_line.cc)
-  target_compile_options(ringpress_command PRIVATE -O0)
+  target_compile_options(ringpress_command PRIVATE -Os)
   set_target_properties(ringpress_command PROPERTIES OUTPUT_NAME ringpress
                         RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/perf)
   target_link_libraries(ringpress_command PRIVATE ringpress_command_parts CLI11::CLI11 fmt::fmt)
+  if(NOT RINGPRESS_SANITIZE)
+    # Its codecs are those of the library.
+    target_sources(ringpress_command PRIVATE $<TARGET_OBJECTS:ringpress_opened_factory>)
+    add_dependencies(ringpress_command ringpress)
+  endif()
   ringpress_install(ringpress_command ${CMAKE_INSTALL_BINDIR})
 endif()

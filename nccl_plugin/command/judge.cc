@@ -2,6 +2,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <stdexcept>
 #include <utility>
 #include <vector>
 
@@ -388,6 +389,17 @@ void judge_settings(const Surroundings& all, Findings* findings) {
   if (advice.empty()) add(findings, Level::kOk, "settings", "every setting can be used");
 }
 
+/// A part of the judgement that needs codecs. They are those of libringpress.so, which may be
+/// broken or another's: the other parts are judged all the same.
+template <typename Part>
+void judge_by_codecs(Part part, const Surroundings& all, Findings* findings) {
+  try {
+    part(all, findings);
+  } catch (const std::runtime_error& error) {
+    add(findings, Level::kProblem, "settings", error.what(), "build or install all of it again");
+  }
+}
+
 }  // namespace
 
 std::vector<Finding> judge(const Surroundings& surroundings) {
@@ -395,14 +407,14 @@ std::vector<Finding> judge(const Surroundings& surroundings) {
   judge_plugin(surroundings, &findings);
   judge_named_plugins(surroundings, &findings);
   judge_next_plugin(surroundings, &findings);
-  judge_programs(surroundings, &findings);
-  judge_nccl(surroundings, &findings);
-  judge_variables(surroundings, &findings);
+  judge_by_codecs(judge_programs, surroundings, &findings);
+  judge_by_codecs(judge_nccl, surroundings, &findings);
+  judge_by_codecs(judge_variables, surroundings, &findings);
   judge_open_files(surroundings, &findings);
   const Findings preloading = judge_preloading(surroundings);
   findings.insert(findings.end(), preloading.begin(), preloading.end());
   judge_host_memory(surroundings, &findings);
-  judge_settings(surroundings, &findings);
+  judge_by_codecs(judge_settings, surroundings, &findings);
   judge_pacing(surroundings, &findings);
   return findings;
 }

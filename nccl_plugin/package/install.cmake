@@ -4,8 +4,8 @@ include(GNUInstallDirs)
 # What no program should find by accident: plugins, and what is called libnccl.so.2.
 set(RINGPRESS_PRIVATE_FOLDER ${CMAKE_INSTALL_LIBDIR}/ringpress)
 # Where programs find the libraries, seen from where they lie themselves: the whole can be moved.
-file(RELATIVE_PATH libraries ${CMAKE_INSTALL_FULL_BINDIR} ${CMAKE_INSTALL_FULL_LIBDIR})
-set(RINGPRESS_INSTALL_RPATH $ORIGIN/${libraries})
+file(RELATIVE_PATH RINGPRESS_LIBRARIES_FROM_PROGRAMS ${CMAKE_INSTALL_FULL_BINDIR} ${CMAKE_INSTALL_FULL_LIBDIR})
+set(RINGPRESS_INSTALL_RPATH $ORIGIN/${RINGPRESS_LIBRARIES_FROM_PROGRAMS})
 set(RINGPRESS_SYMBOLS_SCRIPT ${CMAKE_CURRENT_LIST_DIR}/symbols.cmake)
 
 # What is installed is built first where only a part of it was, as by perf/demo.sh. Its rules come after

@@ -19,7 +19,7 @@ FOLDERS = ("include", "compress_kernels", "ring", "tuner", "nccl_plugin")
 # What they are tables of. A member is a row.
 TABLES = {
     "CallSettings": "settings", "Settings": "settings", "RingpressBackend": "torch's calls",
-    "ringpressRealNccl": "NCCL's functions", "ringpressEngine": "NCCL's functions",
+    "FactoryTable": "factory.h", "ringpressRealNccl": "NCCL's functions", "ringpressEngine": "NCCL's functions",
 }
 DIRECTIVE = re.compile(r"^[ \t]*#[ \t]*(\w*)((?:[^\n]*\\\n)*[^\n]*)", re.M)
 DEFINITION = re.compile(r"\s*(\w+)(?:\(([^)]*)\))?(.*)", re.S)

@@ -14,8 +14,8 @@ import sys
 import unittest
 import zlib
 
-from install import (BUILD, CMAKE, ENVIRONMENT, KERNELS, MOST_LIBRARY_BYTES, ROOT, cache_entry, files_below,
-                     folder_of, is_elf, keep_manifests, library_bytes, run)
+from install import (BUILD, CMAKE, ENVIRONMENT, KERNELS, MOST_LIBRARY_BYTES, MOST_PROGRAM_BYTES, ROOT,
+                     cache_entry, files_below, folder_of, is_elf, keep_manifests, library_bytes, run)
 
 CLIENT, FAKE_NCCL = (pathlib.Path(word).resolve() for word in sys.argv[3:5])
 del sys.argv[1:5]
@@ -110,6 +110,29 @@ class Installed(unittest.TestCase):
         libraries = library_bytes(self.prefix)
         print(f"{libraries} bytes of libraries")
         self.assertLess(libraries, MOST_LIBRARY_BYTES)
+        programs = sum(path.stat().st_size for path in (self.prefix / "bin").glob("*") if path.is_file())
+        print(f"{programs} bytes of programs")
+        self.assertLess(programs, MOST_PROGRAM_BYTES)
+
+    def test_command_takes_codecs_of_its_own_build_alone(self):
+        tree = self.folder / "mixed"
+        (tree / "bin").mkdir(parents=True)
+        (tree / LIB).mkdir(parents=True)
+        shutil.copy(self.prefix / "bin/ringpress", tree / "bin")
+
+        def explain():
+            done = subprocess.run([tree / "bin/ringpress", "explain", "1M", "float32", "2"], env=ENVIRONMENT,
+                                  capture_output=True, text=True, check=False, timeout=100)
+            self.assertEqual(done.returncode == 0, done.stderr == "", done.stderr)
+            return done.stderr
+
+        library = tree / LIB / f"libringpress.so.{VERSION.split('.')[0]}"
+        self.assertIn(f"{library.name}, which is not in {tree / LIB}", explain())
+        shutil.copy(self.prefix / LIB / "libringpress-preload.so", library)
+        self.assertIn(f"{library} is of another build than this program", explain())
+        library.unlink()
+        shutil.copy(self.prefix / LIB / LIBRARY, library)
+        self.assertEqual(explain(), "")
 
     def test_names_no_folder_of_its_past(self):
         runpath = "$ORIGIN/" + os.path.relpath(self.prefix / LIB, self.prefix / "bin")
