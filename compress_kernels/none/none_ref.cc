@@ -26,7 +26,7 @@ core::Wide<T> load_own(const void* values, double input_scale, std::size_t i) {
 
 void encode(const NoneParameters& parameters, const EncodeArgs& args) {
   RINGPRESS_EXPECTS(args.residual == nullptr, "none: an exact reduction has no residual");
-  core::visit_dtype(parameters.dtype, [&](auto type) {
+  visit(parameters, [&](auto type, auto) {
     using T = typename decltype(type)::type;
     for (std::size_t i = 0; i < args.count; ++i) {
       T element = core::load_element<T>(args.values, i);

@@ -30,9 +30,6 @@ struct Span {
   std::size_t count = 0;
 };
 
-// What does not depend on the reduction is not inlined: all reductions of a type share one copy of
-// it. A call for a whole tile of elements takes no time that could be seen.
-
 template <typename T>
 inline void load_tile(const void* array, Span span, double scale, Wide<T>* HWY_RESTRICT values) {
   for (std::size_t i = 0; i < span.count; ++i) {
@@ -51,7 +48,7 @@ inline void store_tile(const Wide<T>* HWY_RESTRICT values, Span span, void* arra
 }
 
 template <typename T>
-HWY_NOINLINE void divide_tile(std::size_t divisor, std::size_t count, T* HWY_RESTRICT values) {
+inline void divide_tile(std::size_t divisor, std::size_t count, T* HWY_RESTRICT values) {
   for (std::size_t i = 0; i < count; ++i) values[i] = core::divide(values[i], divisor);
 }
 
@@ -107,24 +104,16 @@ inline void run(const NoneParameters& parameters, const Args& args) {
   }
 }
 
-// Where many ranks' values are added, what does not depend on the reduction is not inlined: all
-// reductions of a type share one copy.
-
-template <typename T>
-HWY_NOINLINE void encode_scaled(const EncodeArgs& args) {
-  alignas(64) Wide<T> tile[kTileElements];
-  for (std::size_t first = 0; first < args.count; first += kTileElements) {
-    const Span span{first, std::min(kTileElements, args.count - first)};
-    load_tile<T>(args.values, span, args.input_scale, tile);
-    store_tile<T>(tile, span, args.wire);
-    if (args.decoded != nullptr) store_tile<T>(tile, span, args.decoded);
-  }
-}
-
 struct EncodeScaled {
   template <typename T, ReduceOp>
   static void run(const NoneParameters&, const EncodeArgs& args) {
-    encode_scaled<T>(args);
+    alignas(64) Wide<T> tile[kTileElements];
+    for (std::size_t first = 0; first < args.count; first += kTileElements) {
+      const Span span{first, std::min(kTileElements, args.count - first)};
+      load_tile<T>(args.values, span, args.input_scale, tile);
+      store_tile<T>(tile, span, args.wire);
+      if (args.decoded != nullptr) store_tile<T>(tile, span, args.decoded);
+    }
   }
 };
 
@@ -160,20 +149,14 @@ struct DecodeAddEncode {
         reduce_tile<kOp>(part, span.count, sum);
       }
       if (args.divisor != 1) divide_tile(args.divisor, span.count, sum);
-      store_results<T>(args, span, sum);
+      if (args.wire != nullptr) store_tile<T>(sum, span, args.wire);
+      if (args.decoded != nullptr) store_tile<T>(sum, span, args.decoded);
     }
   }
 
   template <typename T>
-  static HWY_NOINLINE void store_results(const DecodeAddEncodeArgs& args, Span span,
-                                         const Wide<T>* sum) {
-    if (args.wire != nullptr) store_tile<T>(sum, span, args.wire);
-    if (args.decoded != nullptr) store_tile<T>(sum, span, args.decoded);
-  }
-
-  template <typename T>
-  static HWY_NOINLINE void load_operand(const DecodeAddEncodeArgs& args, std::size_t position,
-                                        Span span, Wide<T>* values) {
+  static void load_operand(const DecodeAddEncodeArgs& args, std::size_t position, Span span,
+                           Wide<T>* values) {
     if (position == args.own_position) {
       load_tile<T>(args.values, span, args.input_scale, values);
     } else {
