@@ -3,7 +3,7 @@
 
 usage: pytorch_suite.py --output FILE [--ranks N] [--pattern TEXT] [--seconds N]
   PYTHONPATH=nccl_plugin/python RINGPRESS=off python3 tests/nccl_plugin/python/pytorch_suite.py \\
-      --output perf/results/pytorch-suite.txt
+      --ranks 4 --output perf/results/pytorch-suite.txt
 
 Needs a torch whose wheel has torch.testing._internal.distributed, and the package expecttest. PyTorch skips tests by the
 name of the back end. A test that it skips for a back end of another name is run here if it would run for Gloo or MPI. The
@@ -160,7 +160,7 @@ def write(options, version, result, seconds):
         print(f"PyTorch's DistributedTest of torch {version} on the back end ringpress, {options.ranks} ranks, "
               f"RINGPRESS={os.environ.get('RINGPRESS', '')}", file=file)
         print(f"$ python3 {' '.join(sys.argv)}", file=file)
-        print(f"{counts}; {seconds:.0f} s", file=file)
+        print(f"{counts}; {seconds:.0f} s on {os.cpu_count()} cores, {time.strftime('%Y-%m-%d', time.gmtime())}", file=file)
         print("\nWhy tests do not apply:", file=file)
         for reason, count in result.reasons.most_common():
             print(f"{count:4} {reason}", file=file)

@@ -35,7 +35,7 @@ fi
 "$folder/env/bin/python" -c 'import numpy' 2>/dev/null || "$folder/env/bin/pip" install --quiet numpy
 "$folder/env/bin/pip" install --quiet "$wheel"
 unset PYTHONPATH RINGPRESS_LIBRARY
-export TORCH_EXTENSIONS_DIR=$folder/torch_extensions
+export TORCH_EXTENSIONS_DIR=$folder/torch_extensions OMP_NUM_THREADS=1
 mkdir "$folder/meeting"
 cat >"$folder/job.py" <<'TEXT'
 import sys

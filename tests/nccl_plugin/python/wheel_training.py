@@ -10,6 +10,7 @@ import difflib
 import json
 import os
 import pathlib
+import socket
 import subprocess
 import sys
 
@@ -28,13 +29,27 @@ def changed_lines(before, after):
     return [line for line in lines if line[0] in "+-"]
 
 
+def by_torchrun(program):
+    return [[sys.executable, "-m", "torch.distributed.run", "--nnodes", "1", "--nproc_per_node", str(RANKS),
+             "--rdzv_backend", "c10d", "--rdzv_endpoint", "127.0.0.1:0", str(program)]], [{}]
+
+
+def one_by_one(program):
+    """For torch 1.13, whose torchrun does not run in Python 3.11."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        meeting = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free.getsockname()[1]), "WORLD_SIZE": str(RANKS)}
+    return [[sys.executable, str(program)]] * RANKS, [{**meeting, "RANK": str(rank)} for rank in range(RANKS)]
+
+
 def trained(program, settings):
     """What each rank has printed, in their order."""
-    words = [sys.executable, "-m", "torch.distributed.run", "--nnodes", "1", "--nproc_per_node", str(RANKS),
-             "--rdzv_backend", "c10d", "--rdzv_endpoint", "127.0.0.1:0", str(program)]
-    done = subprocess.run(words, env={**os.environ, **settings}, stdout=subprocess.PIPE, text=True, check=True, timeout=900)
-    results = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
-    assert len(results) == RANKS, done.stdout
+    commands, places = (one_by_one if torch.__version__.startswith("1.") else by_torchrun)(program)
+    jobs = [subprocess.Popen(command, env={**os.environ, **settings, **place}, stdout=subprocess.PIPE, text=True)
+            for command, place in zip(commands, places)]
+    lines = [line for job in jobs for line in job.communicate(timeout=900)[0].splitlines()]
+    assert all(job.returncode == 0 for job in jobs), f"{program}: {[job.returncode for job in jobs]}"
+    results = [json.loads(line) for line in lines if line.startswith("{")]
+    assert len(results) == RANKS, lines
     return sorted(results, key=lambda result: result["rank"])
 
 
@@ -50,7 +65,7 @@ def check_statistics(path):
     assert len(lines) == RANKS, lines
     for line in lines:
         print("rank {rank}: {compressed_calls} of {calls} calls compressed by {last_codec}, "
-              "{raw_bytes} bytes sent as {wire_bytes}".format(**line))
+              "{raw_bytes} bytes of calls, {wire_bytes} bytes sent".format(**line))
         reduced = line["calls"] - sum(line["exact_calls"].values())
         assert line["compressed_calls"] >= ALL_COMPRESSED * reduced > 0, line
         assert line["wire_bytes"] < line["raw_bytes"] / 4, line
