@@ -225,6 +225,23 @@ def without_peers(rank, size, folder):
     dist.barrier()
 
 
+def waits_alone(rank, size, folder):
+    """In words that programs look for, which are Gloo's."""
+    start(rank, size, folder, timeout=datetime.timedelta(seconds=1))
+    if rank > 0:
+        while not pathlib.Path(folder, "done").is_file():
+            time.sleep(0.01)
+        return
+    try:
+        dist.barrier()
+    except RuntimeError as error:
+        assert " Timed out " in str(error) and "1000 ms" in str(error), error
+    else:
+        raise AssertionError("a barrier of one rank of two has ended")
+    finally:
+        pathlib.Path(folder, "done").touch()
+
+
 def strided(rank, size, folder):
     start(rank, size, folder)
     tensor = torch.arange(12.0).view(3, 4).t() + rank
@@ -357,6 +374,9 @@ class Backend(unittest.TestCase):
 
     def test_messages_without_peers(self):
         ranks.run(without_peers, SIZE)
+
+    def test_timeout(self):
+        ranks.run(waits_alone, 2)
 
     def test_strided_and_sparse(self):
         ranks.run(strided, SIZE)

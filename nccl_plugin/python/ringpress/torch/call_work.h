@@ -57,8 +57,9 @@ class CallWork : public c10d::Work {
       lock.unlock();
       const std::shared_ptr<Group> group = group_.lock();
       if (is_own && group != nullptr) group->abort();
-      TORCH_CHECK(false, "ringpress: Operation timed out! It has not ended after ",
-                  (is_own ? timeout_ : timeout).count(), " ms");
+      // Programs look for Gloo's words: "Timed out".
+      TORCH_CHECK(false, "ringpress: Timed out after ", (is_own ? timeout_ : timeout).count(),
+                  " ms: the call has not ended");
     }
     if (exception_) std::rethrow_exception(exception_);
     return true;
