@@ -6,8 +6,11 @@ set(libraries ${CMAKE_INSTALL_LIBDIR})
 
 # Dangling here; where it is installed the library lies two folders above.
 file(MAKE_DIRECTORY ${package})
-file(CREATE_LINK ../../libringpress.so.${PROJECT_VERSION_MAJOR} ${package}/libnccl.so.2 SYMBOLIC)
-install(FILES ${package}/libnccl.so.2 DESTINATION ${RINGPRESS_PRIVATE_FOLDER}/host COMPONENT runtime)
+set(own_name libringpress.so.${PROJECT_VERSION_MAJOR})
+foreach(name libnccl.so.2 ${own_name})
+  file(CREATE_LINK ../../${own_name} ${package}/${name} SYMBOLIC)
+  install(FILES ${package}/${name} DESTINATION ${RINGPRESS_PRIVATE_FOLDER}/host COMPONENT runtime)
+endforeach()
 
 set(headers ${PROJECT_SOURCE_DIR}/include/ringpress)
 install(FILES ${headers}/nccl.h ${headers}/nccl_device.h ${headers}/nccl_types.h ${headers}/ringpress.h

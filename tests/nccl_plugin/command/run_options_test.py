@@ -191,6 +191,7 @@ class Report(RunOptions):
     def test_says_where_the_files_are(self):
         code, out, error = self.run_report(sys.executable, "-c", COMMUNICATOR)
         self.assertEqual((code, out), (0, ""), error)
+        self.assertNotIn("warning", error)
         folder = self.folder / "a/report"
         files = [path for path in folder.iterdir() if path.name.startswith("statistics-")]
         self.assertEqual([path.name for path in files], [f"statistics-{os.uname().nodename}.jsonl"])
@@ -240,6 +241,7 @@ class Report(RunOptions):
         code, _, error = self.run_words("--door", "C", "--report", self.folder / "r", "--dry-run")
         self.assertEqual(code, 0, error)
         self.assertIn("sets RINGPRESS_STATS=", error)
+        self.assertNotIn("warning", error)
         self.assertFalse((self.folder / "r").exists())
 
 

@@ -29,6 +29,7 @@ EXPECTED = {
     "include/ringpress/ringpress.h",
     f"{LIB}/libringpress.so", f"{LIB}/libringpress.so.{VERSION.split('.')[0]}", f"{LIB}/{LIBRARY}",
     f"{LIB}/libringpress-preload.so", f"{LIB}/ringpress/host/libnccl.so.2", f"{LIB}/ringpress/preload/libnccl.so.2",
+    f"{LIB}/ringpress/host/libringpress.so.{VERSION.split('.')[0]}",
     *(f"{LIB}/libnccl-{kind}-ringpress.so" for kind in KINDS),
     *(f"{LIB}/ringpress/libnccl-{kind}-ringpress.so" for kind in KINDS),
     f"{LIB}/cmake/ringpress/ringpressConfig.cmake", f"{LIB}/cmake/ringpress/ringpressConfigVersion.cmake",
@@ -184,6 +185,12 @@ class Installed(unittest.TestCase):
             done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False, timeout=100,
                                   env={**ENVIRONMENT, "LD_LIBRARY_PATH": str(self.prefix / folder)})
             self.assertEqual(done.returncode == 0, found, (folder, done.stderr))
+
+    def test_a_program_linked_with_the_host_library_starts_at_door_c(self):
+        program, source = self.folder / "linked", self.folder / "linked.c"
+        source.write_text("int ncclGetVersion(int*);\nint main(void) { int version; return ncclGetVersion(&version); }\n")
+        run("cc", source, f"-L{self.prefix}/{LIB}/ringpress/host", "-l:libnccl.so.2", "-o", program)
+        self.ringpress("run", "--door", "C", "--", str(program))
 
     def test_preloaded_library_finds_its_engine(self):
         statistics = self.folder / "statistics"
