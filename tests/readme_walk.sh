@@ -76,7 +76,8 @@ awk '/^```c$/ { open = 1; next } /^```/ { open = 0 } open' nccl_plugin/host/usin
   # The job is to be told of, and to compress between ranks of one host.
   block "Quick start" 1 | grep '^ringpress run --door C' | sed 's/--door C/--door C --codec q4 --report job/'
   block "Quick start" 1 | grep '^ringpress report job'
-  symptom doctor | sed 's/torchrun/.\/program/'
+  # Of a machine without a GPU it says that doors are shut, and ends with 1.
+  symptom doctor | sed 's/torchrun/.\/program || [[ $? -eq 1 ]]/'
   symptom explain
   echo 'ringpress --version; all_reduce_perf --ranks 2 -b 1M -e 1M -n 3 --codec q4 --plot sizes.html'
 } >"$root/ringpress/walk.sh"

@@ -46,11 +46,36 @@ bool have_equal_pids(const std::vector<RankRecord>& records, int ranks) {
   return false;
 }
 
+using ProcessName = std::pair<std::string, std::uint64_t>;
+
+/// The first rank of each process that has several in one communicator, as threads or by
+/// ncclCommInitAll(). Communicators of `ranks` ranks alone.
+std::map<ProcessName, int> first_of_several_ranks(const std::vector<RankRecord>& records,
+                                                  int ranks) {
+  std::map<std::pair<ProcessName, std::string>, std::set<int>> ranks_of_communicator;
+  for (const RankRecord& record : records) {
+    if (record.ranks != ranks || record.host.empty()) continue;
+    ranks_of_communicator[{{record.host, record.pid}, record.comm}].insert(record.rank);
+  }
+  std::map<ProcessName, int> first;
+  for (const auto& [name, numbers] : ranks_of_communicator) {
+    if (numbers.size() > 1) first.emplace(name.first, *numbers.begin());
+  }
+  return first;
+}
+
+/// One for each rank of a process that has several: what is in smaller communicators alone counts
+/// for the first one.
 std::vector<ProcessSum> processes_of(const std::vector<RankRecord>& records) {
-  const bool by_rank = have_equal_pids(records, largest_ranks(records));
+  const int ranks = largest_ranks(records);
+  const bool by_rank = have_equal_pids(records, ranks);
+  const std::map<ProcessName, int> several = first_of_several_ranks(records, ranks);
   std::map<std::tuple<std::string, std::uint64_t, int>, ProcessSum> processes;
   for (const RankRecord& record : records) {
-    const int rank = by_rank && record.host.empty() ? record.rank : 0;
+    int rank = by_rank && record.host.empty() ? record.rank : 0;
+    if (const auto first = several.find({record.host, record.pid}); first != several.end()) {
+      rank = record.ranks == ranks ? record.rank : first->second;
+    }
     ProcessSum& process = processes[{record.host, record.pid, rank}];
     process.host = record.host;
     process.pid = record.pid;

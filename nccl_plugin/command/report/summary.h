@@ -14,7 +14,7 @@
 
 namespace ringpress::nccl_plugin::command::report {
 
-/// All communicators of one process.
+/// All communicators of one process, or of one rank where a process has several.
 struct ProcessSum {
   std::string host;  // Empty: not known.
   std::uint64_t pid = 0;

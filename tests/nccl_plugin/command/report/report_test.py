@@ -289,6 +289,14 @@ class Runs(Report):
         summary = self.summary(self.write("stats", lines_of(statistics_line(rank, 4, pid=7) for rank in range(4))))
         self.assertEqual((summary["seen_ranks"], summary["warnings"]), (4, []))
 
+    def test_ranks_of_one_process(self):
+        live = [{**line, "pid": 7, "host": "host0"} for line in live_lines(4, 3)]
+        groups = [{**line, "pid": 7, "host": "host0", "comm": f"tp{pair}"} for pair in range(2)
+                  for line in live_lines(2, 3)]
+        summary = self.summary(self.write("live", lines_of(live + groups)))
+        self.assertEqual((summary["seen_ranks"], summary["warnings"]), (4, []))
+        self.assertEqual([process["rank"] for process in summary["processes"]], [0, 1, 2, 3])
+
     def test_a_rank_without_its_last_line_is_told(self):
         lines = [line for line in live_lines(2, 5) if not (line["final"] and line["rank"] == 1)]
         [warning] = self.summary(self.write("live", lines_of(lines)))["warnings"]
