@@ -3,7 +3,6 @@
 #include <fmt/core.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -189,15 +188,6 @@ RunPlan plan_of(Door door, const DoorFiles& files, const RunOptions& options) {
   return plan;
 }
 
-/// A dry run makes no folder for the report: that its files cannot be written yet is no fault.
-void drop_warnings_of(const Variables& variables, RunPlan* plan) {
-  std::erase_if(plan->warnings, [&](const Advice& advice) {
-    return std::any_of(variables.begin(), variables.end(), [&](const auto& variable) {
-      return advice.text.starts_with(variable.first + "=");
-    });
-  });
-}
-
 }  // namespace
 
 std::string plugin_folder() {
@@ -265,24 +255,25 @@ int run_command(const RunOptions& options) {
   for (const std::string& text : passed_over_by(options.settings, given)) {
     fmt::print(stderr, "ringpress run: {}\n", text);
   }
-  Variables of_report;
-  if (!options.report_folder.empty()) of_report = variables_of_report(options.report_folder, given);
-  own.insert(own.end(), of_report.begin(), of_report.end());
   for (const auto& [name, value] : own) setenv(name.c_str(), value.c_str(), 1);
+  // The settings are looked at without these: the folder that they name is made later.
+  if (!options.report_folder.empty()) {
+    for (auto& variable : variables_of_report(options.report_folder, given)) {
+      own.push_back(std::move(variable));
+    }
+  }
   const DoorFiles files = find_door_files(options.library_folder);
   const std::optional<Door> door = door_of(options, files);
   if (!door) return kNoLibrary;
   if (!has_files(files, *door)) return tell_missing(options, *door);
   check_encryption(options, *door);
-  // Before the settings are looked at: they name files in it.
-  if (!options.report_folder.empty() && !options.dry_run) make_report_folder(options.report_folder);
   RunPlan plan = plan_of(*door, files, options);
-  if (options.dry_run) drop_warnings_of(of_report, &plan);
   plan.sets.insert(plan.sets.begin(), own.begin(), own.end());
   print_plan(plan);
   if (options.dry_run) return EXIT_SUCCESS;
   for (const auto& [name, value] : plan.sets) setenv(name.c_str(), value.c_str(), 1);
   if (options.report_folder.empty()) return start(options.command);
+  make_report_folder(options.report_folder);
   const ChildEnd end = run_in_child([&options] { return start(options.command); });
   tell_report(options.report_folder);
   return end_as(end);
